@@ -26,9 +26,8 @@ def make_col2im(tier: Tier) -> Callable[..., None]:
 def col2im_kernel(tier: Tier, finish: Any, total: Callable[..., Any], out_item: int) -> Callable[..., None]:
     """The loops of a col2im kernel; its record begins with `rows.OVERLAPS`.
 
-    total(x, y) sums two vectors of products, as f32 vectors whatever they are. finish(args, row, to, to_step, n,
-    pixels, first) stores the sums of `pixels` pixels of n channels, `to_step` bytes apart, from first = (image, pixel,
-    column) on; `out_item`: bytes of an element of y.
+    total(x, y) sums two vectors of products, as f32 vectors whatever they are. finish(args, row, area, lines) stores a
+    row of sums as an Area of the result, in Lines; `out_item`: bytes of an element of y.
     """
     lanes, (add_pixels, add_taps) = tier.lanes, _adds(_add(tier, total))
 
@@ -61,7 +60,7 @@ def col2im_kernel(tier: Tier, finish: Any, total: Callable[..., Any], out_item: 
             column = group * r.n
             to_step = r.ldy * out_item
             to = r.y + ((image * r.out_d * r.out_h * r.out_w + first_pixel) * r.ldy + column) * out_item
-            finish(args, sums, to, to_step, r.n, r.out_w, first=(image, first_pixel, column))
+            finish(args, sums, (image, first_pixel, column, r.out_w, r.n), (to, to_step))
 
     return col2im
 
@@ -143,11 +142,9 @@ def _add(tier: Tier, total: Callable[[Value, Value], Value]) -> Any:
 
 
 @traced
-def _finish(
-    args: Value, row: Value, to: Value, to_step: Value, n: Value, pixels: Value, first: tuple[Value, Value, Value]
-) -> None:
+def _finish(args: Value, row: Value, area: Any, lines: Any) -> None:
     """`finish` of col2im_kernel: stores what EPILOGUE makes of the sums."""
-    slots, (image, pixel, column) = fields(args, COL2IM), first
+    slots, (image, pixel, column, pixels, n), (to, to_step) = fields(args, COL2IM), area, lines
     dense = (to_step == n * 4) & ((slots.addend == 0) | (slots.addend_row == n))
     each, count = choose(dense, n * pixels, n), choose(dense, 1, pixels)
 
@@ -158,6 +155,6 @@ def _finish(
 
     with either(is_walked(slots), likely=False) as (chain, plain):
         with chain:
-            walk(slots, Area(image, pixel, column, pixels, n), Lines(row, n * 4), Lines(to, to_step))
+            walk(slots, Area(*area), Lines(row, n * 4), Lines(*lines))
         with plain:
             repeat(count, [row, to], run)

@@ -20,14 +20,12 @@ def make_col2im_int8(tier: Tier, out: str) -> Callable[..., None]:
 
 
 def _finish(tier: Tier, out: str) -> Any:
-    """finish(args, row, to, to_step, n, pixels, first): the i32 of `row`, stored to y."""
+    """`finish` of col2im_kernel, of sums in i32."""
     item, f32 = STORES[out], F32.vector(tier.lanes)
 
     @traced
-    def finish(
-        args: Value, row: Value, to: Value, to_step: Value, n: Value, pixels: Value, first: tuple[Value, Value, Value]
-    ) -> None:
-        r, (image, pixel, column) = fields(args, COL2IM_INT8), first
+    def finish(args: Value, row: Value, area: Any, lines: Any) -> None:
+        r, (image, pixel, column, pixels, n), (to, to_step) = fields(args, COL2IM_INT8), area, lines
         factors = F32.at(r.multipliers) + column
 
         def run(_: Value, state: list[Value]) -> list[Value]:

@@ -131,11 +131,15 @@ def sifter(wide: bool) -> Callable:
 
 
 def selector(tier: Tier, wide: bool) -> Callable:
-    """`select(heap, k, kind, x, step, n, least)`: a heap of the k best of n elements `step` bytes apart; 0 < k <= n."""
+    """`select(heap, k, elements, n, least)`: a heap of the k best of n elements, 0 < k <= n.
+
+    elements: (kind, address of the first, bytes from one to the next).
+    """
     sift, entry = sifter(wide), entry_bytes(wide)
     together = tier.lanes
 
-    def select(heap, k, kind, x, step, n, least):
+    def select(heap, k, elements, n, least):
+        kind, x, step = elements
         for i in range(k):
             I64[heap + entry * i] = key_of(wide, kind, x + step * i, i, least)
             if wide:
@@ -147,7 +151,7 @@ def selector(tier: Tier, wide: bool) -> Callable:
             sift(heap, k, half, I64[at], I64[at + 8] if wide else 0)
         i = k
         while i < n:
-            i = _seek(wide, (kind, x, step), i, n, least, I64[heap])
+            i = _seek(wide, elements, i, n, least, I64[heap])
             stop = smaller(n, i + together)
             while i < stop:
                 key = key_of(wide, kind, x + step * i, i, least)

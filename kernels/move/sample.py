@@ -47,6 +47,10 @@ def sample(args, thread, threads):
         _block(args, grid, to, r.src + image * r.src_image, first, smaller(points - first, together))
 
 
+Place = tuple[Value, Value]
+"""A row and a column of points."""
+
+
 @dataclass(frozen=True)
 class _Taps:
     """The taps of some points, `count` for each; `point` and `each`: from point to point, and from tap to tap."""
@@ -83,20 +87,20 @@ def _block(args: Value, grid: Value, to: Value, src: Value, first: Value, count:
             _sums(r, taps, to, src, count)
 
 
-def _points(r: Any, first: Value, count: Value, point: Callable[[Value, Value, Value], None]) -> None:
-    """point(row, column, p) for each point p < `count` from `first` on."""
+def _points(r: Any, first: Value, count: Value, point: Callable[[Place, Value], None]) -> None:
+    """point((row, column), p) for each point p < `count` from `first` on."""
     row, column = map(register, div_rem(first, r.columns))
     for p in over(count):
-        point(row.value, column.value, p)
+        point((row.value, column.value), p)
         column.value = column.value + 1
         with when(column.value == r.columns):
             row.value, column.value = row.value + 1, I64(0)
 
 
-def _grid_numbers(r: Any, args: Value, taps: _Taps, grid: Value, row: Value, column: Value, p: Value) -> None:
+def _grid_numbers(r: Any, args: Value, taps: _Taps, grid: Value, place: Place, p: Value) -> None:
     """The two numbers of the grid that a point has, where its weights will be."""
     for k in range(2):
-        taps.weights[p + k * POINTS] = _grid_number(r, _axis(args, k), grid, row, column)
+        taps.weights[p + k * POINTS] = _grid_number(r, _axis(args, k), grid, place)
 
 
 def _bilinear(r: Any, args: Value, taps: _Taps, count: Value) -> None:
@@ -119,7 +123,7 @@ def _bilinear(r: Any, args: Value, taps: _Taps, count: Value) -> None:
         f32[taps.start + p] = _start(r, out, total)
 
 
-def _point(r: Any, args: Value, taps: _Taps, grid: Value, row: Value, column: Value, p: Value) -> None:
+def _point(r: Any, args: Value, taps: _Taps, grid: Value, place: Place, p: Value) -> None:
     """The taps of one point: all combinations of those along each axis."""
     base = p * taps.count
     taps.offsets[base] = 0
@@ -128,7 +132,7 @@ def _point(r: Any, args: Value, taps: _Taps, grid: Value, row: Value, column: Va
     offsets, weights = room(I64, 4), room(F64, 4)
     for k in over(r.axes):
         axis = _axis(args, k)
-        x = _pixel(r, axis, _grid_number(r, axis, grid, row, column))
+        x = _pixel(r, axis, _grid_number(r, axis, grid, place))
         last = _last(axis)
         within = (x >= 0.0) & (x <= last)
         inside.value = inside.value & within
@@ -176,13 +180,14 @@ def _last(axis: Any) -> Value:
     return (axis.size - 1).to(F64)
 
 
-def _grid_number(r: Any, axis: Any, grid: Value, row: Value, column: Value) -> Value:
+def _grid_number(r: Any, axis: Any, grid: Value, place: Place) -> Value:
     """The grid's coordinate of a point along one axis."""
-    place = grid + (axis.at + (row * axis.row + column * axis.column))
+    row, column = place
+    at = grid + (axis.at + (row * axis.row + column * axis.column))
     found = register(F64(0))
 
     def take(number: Type) -> None:
-        found.value = number[place].to(F64)
+        found.value = number[at].to(F64)
 
     cases(r.grid_size, {number.size: partial(take, number) for number in (F32, F64)})
     return found.value

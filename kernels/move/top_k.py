@@ -35,7 +35,7 @@ def top_k(tier: Tier, wide: bool) -> Callable:
             x = r.x + r.size * (o * r.n * r.inner + column)
             first = o * r.k * r.inner + column
             if k > 0:
-                select(heap, k, r.kind, x, r.size * r.inner, n, r.least)
+                select(heap, k, (r.kind, x, r.size * r.inner), n, r.least)
             left = k
             while left > 0:
                 pop(heap, left)

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.record import fields
 from ..isa.stores import store_first
 from ..isa.tiers import Tier
-from ..lang import Value, cases, choose, cover, either, over, traced, whole
+from ..lang import Value, cases, choose, cover, either, over, tier, traced, whole
 from ..lang.types import BIT, F16, F32, F64, I32, I64, U8, U16, U32, Type, integer, named
 from .elementwise import over_planes, over_rows, products
 from .rows import CONVERT, TARGETS
@@ -43,7 +43,7 @@ def cast(tier: Tier, source: str) -> Callable[..., None]:
     @traced
     def plane(args: Value, outer: Any, lines: Any, columns: Any) -> None:
         r = fields(args, CONVERT)
-        (row, count), (left, right) = lines, columns
+        (row, count) = lines
         first = reduce(add, products((*outer, row), (r.y_d0, r.y_d1, r.y_d2, r.y_row)))
         start = reduce(add, products((*outer, row), (r.x_d0, r.x_d1, r.x_d2, r.x_row)))
 
@@ -51,7 +51,7 @@ def cast(tier: Tier, source: str) -> Callable[..., None]:
             y, xs = held(target).at(r.y) + first, held(kind).at(r.x) + start
             for i in over(count):
                 to, at = y + i * r.y_row, xs + i * r.x_row
-                _cast_row(tier, kind, target, at, to, left, right)
+                _cast_row((kind, target), at, to, columns)
 
         def to(target: Type) -> None:
             if not _sign_matters(given, target):
@@ -72,8 +72,9 @@ def _sign_matters(source: Type, target: Type) -> bool:
     return not source.real and target is not BIT and (target.real or source.bits < target.bits)
 
 
-def _cast_row(tier: Tier, source: Type, target: Type, x: Value, y: Value, left: Value, right: Value) -> None:
-    for lanes in (tier.lanes, 1):
+def _cast_row(kinds: tuple[Type, Type], x: Value, y: Value, columns: tuple[Value, Value]) -> None:
+    (source, target), (left, right) = kinds, columns
+    for lanes in (tier().lanes, 1):
         end = left + whole(right - left, lanes)
         for i in over(left, end, lanes):
             held(target).vector(lanes)[y + i] = _converted(held(source).vector(lanes)[x + i], source, target)

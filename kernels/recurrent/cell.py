@@ -14,6 +14,8 @@ from ..lang import F32, I32, I64, Value, choose, divide, either, fma, register, 
 from .activation import activated, usual
 from .rows import INFO, STATES, USUAL
 
+Pair = tuple[Any, Any]
+
 
 class CellForm(NamedTuple):
     """How a cell of a kind computes, by its record `r`; table: address of its activations, None in the plain form."""
@@ -100,16 +102,17 @@ _STEPS: Any = {"rnn": _rnn, "gru": _gru, "gru_after": _gru_after, "lstm": _lstm,
 
 
 def make_cell(tier: Tier, kind: str, gates: int) -> Any:
-    """cell(r, row, now, sums, unit, table, peepholes): the new state of a row and what it gives for this step.
+    """cell(r, state, sums, unit, form): the new state of a row and what it gives for this step.
 
-    row: address of its states in scratch, of `hidden` f32 in whole vectors, then INFO. sums: address of its gates'
-    vectors. unit: the first hidden unit. now: 1 where the state that a step reads is the second one in the row.
+    state: (address of the row's states in scratch, of `hidden` f32 in whole vectors, then INFO; 1 where the one that a
+    step reads is the second of them). sums: address of its gates' vectors. unit: the first hidden unit. form:
+    (addresses of activations, of peepholes).
     """
     f32, keeps = F32.vector(tier.lanes), 2 if kind.startswith("lstm") else 1
 
     @traced
-    def cell(r: Any, row: Value, now: Value, sums: Value, unit: Value, table: Value, peepholes: Value) -> None:
-        at = _pointers(r, row, unit, now)
+    def cell(r: Any, state: Pair, sums: Value, unit: Value, form: Pair) -> None:
+        at = _pointers(r, state, unit)
         found = [f32[F32.at(sums) + g * f32.lanes] for g in range(gates)]
         y = F32.at(at.info("y")) + unit
         rest = r.hidden - unit
@@ -123,16 +126,16 @@ def make_cell(tier: Tier, kind: str, gates: int) -> Any:
                     more = f32[F32.at(at.info("projected")) + unit * gates + 2 * f32.lanes]
                 results = registers([f32.undefined()] * keeps)
 
-                def step(form: CellForm) -> None:
-                    for i, x in enumerate(_STEPS[kind](form, found, before, kept, more)):
+                def step(cell: CellForm) -> None:
+                    for i, x in enumerate(_STEPS[kind](cell, found, before, kept, more)):
                         results[i] = x
 
-                _in_either_form(r, kind, table, peepholes, step)
-                new, *state = results.values()
+                _in_either_form(r, kind, form, step)
+                new, *cell_state = results.values()
                 # Behind the last unit the state stays 0: lines of weights there are zeros, and 0 * inf would be NaN.
                 f32[at.after] = choose(mask, new, 0)
-                if state:
-                    f32[at.kept] = state[0]
+                if cell_state:
+                    f32[at.kept] = cell_state[0]
                 _store(new, y, whole, mask)
             with ended:
                 f32[at.after] = before
@@ -151,7 +154,8 @@ class _Pointers(NamedTuple):
     info: Callable[[str], Value]
 
 
-def _pointers(r: Any, row: Value, unit: Value, now: Value) -> _Pointers:
+def _pointers(r: Any, state: Pair, unit: Value) -> _Pointers:
+    row, now = state
     wide = divide(r.row_bytes - 8 * len(INFO), STATES)
     base, swap = row + (unit << 2), wide * now
     words = I64.at(row + wide * STATES)
@@ -160,10 +164,10 @@ def _pointers(r: Any, row: Value, unit: Value, now: Value) -> _Pointers:
     return _Pointers(before, after, kept, reset, info=lambda name: words[INFO.at(name)])
 
 
-def _in_either_form(r: Any, kind: str, table: Value, peepholes: Value, body: Callable[[CellForm], None]) -> None:
+def _in_either_form(r: Any, kind: str, full: Pair, body: Callable[[CellForm], None]) -> None:
     """body(form) for a plain layer, and for one that has everything."""
     with either(r.plain != 0, likely=True) as branches:
-        for branch, form in zip(branches, ((None, None), (table, peepholes)), strict=True):
+        for branch, form in zip(branches, ((None, None), full), strict=True):
             with branch:
                 body(CellForm(r, kind, *form))
 
@@ -177,16 +181,16 @@ def _store(x: Value, y: Value, whole: Value, mask: Value) -> None:
 
 
 @traced
-def reset_gates(r: Any, row: Value, now: Any, sums: Value, unit: Any, table: Value, peepholes: Value) -> None:
+def reset_gates(r: Any, state: Pair, sums: Value, unit: Any, form: Pair) -> None:
     """As `cell`, for the first product of a gru: keeps the update gate, and what is reset of the state, which stays 0
     behind the last unit, too.
     """
     f32 = F32.vector(tier().lanes)
-    at = _pointers(r, row, unit, now)
+    at = _pointers(r, state, unit)
     update, reset = (f32[F32.at(sums) + g * f32.lanes] for g in range(2))
 
-    def body(form: CellForm) -> None:
-        f32[at.kept] = form.act(0, update)
-        f32[at.reset] = choose(f32.below(r.hidden - unit), form.act(0, reset) * f32[at.before], 0)
+    def body(cell: CellForm) -> None:
+        f32[at.kept] = cell.act(0, update)
+        f32[at.reset] = choose(f32.below(r.hidden - unit), cell.act(0, reset) * f32[at.before], 0)
 
-    _in_either_form(r, "gru", table, peepholes, body)
+    _in_either_form(r, "gru", form, body)

@@ -102,10 +102,9 @@ def _product(tier: Tier, cell: str, element: str, number: int, height: int) -> C
                 for i in range(beside):
                     sums(count, states, column + i * all_gates * line, panel + i * step, lines, to + i * each)
                 for i in range(beside):
-                    unit, weights = (block + i) * lanes, peepholes + i * peephole_step
+                    unit, form = (block + i) * lanes, (table, peepholes + i * peephole_step)
                     for n in range(count):
-                        found = to + i * each + n * gates * line
-                        finish(r, place + n * r.row_bytes, now, found, unit, table, weights)
+                        finish(r, (place + n * r.row_bytes, now), to + i * each + n * gates * line, unit, form)
                 row += count
             block += beside
             panel += beside * step
