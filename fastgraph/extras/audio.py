@@ -111,8 +111,8 @@ def mfcc(g: Sweep, node: Node) -> bool:
     if not known(node.x, node.out) or rate is None:
         return False
     weights = _filters(node, node.x.type.dims[2], float(rate)).astype(np.float32)
-    y = g.log(g.max(g("matmul", g.sqrt(g.cast(node.x, FLOAT32)), weights), FLOOR))
-    return g.becomes(g("matmul", y, _cosines(node, weights.shape[1]).astype(np.float32)))
+    y = g.log(g.max(g.sqrt(g.cast(node.x, FLOAT32)) @ weights, FLOOR))
+    return g.becomes(y @ _cosines(node, weights.shape[1]).astype(np.float32))
 
 
 @check.takes("x f 1+")
@@ -145,7 +145,7 @@ def _rotated(g: Sweep, x: Value, rows: int, size: int) -> Value:
         matrix, pair = np.ones((1, 1)), np.array([[1, 1], [1, -1]])
         while len(matrix) < size:
             matrix = np.kron(pair, matrix)
-        return g("matmul", g.shape(x, rows, size), (matrix / np.sqrt(size)).astype(x.type.dtype))
+        return g.shape(x, rows, size) @ (matrix / np.sqrt(size)).astype(x.type.dtype)
     left, right = size // WIDEST, WIDEST
     y = g.transpose(g.shape(_rotated(g, x, rows * left, right), rows, left, right), 0, 2, 1)
     y = g.shape(_rotated(g, y, rows * right, left), rows, right, left)

@@ -113,7 +113,7 @@ def deform_conv(g: Sweep, node: Node) -> bool:
     for k in range(groups):
         own = g.cut(rows, 1, k * each * taps, (k + 1) * each * taps)
         factors = g.cut(flat, 0, k * made // groups, (k + 1) * made // groups)
-        products.append(g("matmul", own, g.transpose(factors, 1, 0)))
+        products.append(own @ g.transpose(factors, 1, 0))
     y = g.join(products, 1)
     y = y if bias is None else y + g.shape(bias, made)
     return g.becomes(g.transpose(g.shape(y, n, points, made), 0, 2, 1))

@@ -107,7 +107,7 @@ def _reals(matrix: np.ndarray, parts: int, wanted: int) -> np.ndarray:
 def _product(g: Sweep, x: Value, matrix: np.ndarray, made: int) -> Value:
     """x times the matrix, or its matrices: [..., made, parts]."""
     rows = x if matrix.ndim == 3 else g.shape(x, x.type.dims[0], matrix.shape[-2])
-    y = g("matmul", rows, matrix.astype(x.type.dtype))
+    y = rows @ matrix.astype(x.type.dtype)
     return g.shape(y, *rows.type.dims[:-1], made, matrix.shape[-1] // made)
 
 

@@ -97,9 +97,9 @@ def _token(
     if fade is not None:
         state = state * fade
     if rate is not None:
-        v = rate * (v - g("matmul", k, state))
+        v = rate * (v - k @ state)
     state = state + g.transpose(k, 0, 2, 1) * v
-    return state, g("matmul", q, state)
+    return state, q @ state
 
 
 @check.takes("x f 3, weight 3, bias?, past_state?")

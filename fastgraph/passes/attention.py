@@ -188,7 +188,7 @@ def product_of_turned_weights(g: Sweep, node: Node) -> bool:
     swapped = (*range(rank - 2), rank - 1, rank - 2)
     if permutation(turned) != swapped or g.made_by(turned.x, "softmax") is None or len(node.x.type.dims) != rank:
         return False
-    return g.becomes(g.transpose(g("matmul", turned.x, g.transpose(node.x, *swapped)), *swapped))
+    return g.becomes(g.transpose(turned.x @ g.transpose(node.x, *swapped), *swapped))
 
 
 class Mask(NamedTuple):

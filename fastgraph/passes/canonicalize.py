@@ -257,7 +257,7 @@ def _of_vectors(g: Sweep, node: Node) -> bool:
         return False
     a = g.shape(a, 1, a.type.size) if len(a.type.dims) == 1 else a
     b = g.shape(b, b.type.size, 1) if len(b.type.dims) == 1 else b
-    return g.becomes(g("matmul", a, b))
+    return g.becomes(a @ b)
 
 
 def _dense(g: Sweep, node: Node, a: Value, b: Value, flipped: bool = False) -> Value | None:

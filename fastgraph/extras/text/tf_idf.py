@@ -120,7 +120,7 @@ def tf_idf_vectorizer(g: Sweep, node: Node) -> bool:
         return g.becomes(g.number(np.zeros(node.out.type.dims, FLOAT32)))
     place_of = np.zeros((len(columns), width), FLOAT32)
     place_of[range(len(columns)), columns] = 1
-    y = g("matmul", g.join(parts, 1), place_of)
+    y = g.join(parts, 1) @ place_of
     weights = np.ones(width, FLOAT32)
     if attr(node, "weights"):
         weights[list(attr(node, "ngram_indexes"))] = attr(node, "weights")

@@ -31,7 +31,7 @@ def select_rows(c: Call, condition: Value, x: Value, y: Value) -> Value:
     rank, shape = len(x.type.shape or ()), condition.type.shape
     if rank > 1 and shape is not None and len(shape) == 1:
         condition = c("reshape", condition, c.vector(-1, *[1] * (rank - 1)))
-    return c("where", condition, x, y)
+    return c.choose(condition, x, y)
 
 
 def requantize(c: Call, x: Value) -> None:

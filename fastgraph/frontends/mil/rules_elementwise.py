@@ -43,7 +43,7 @@ def _behind(alpha: float) -> float:
 
 FORMULAS: Formulas = {
     "clamped_relu: x alpha:float beta:float": lambda c, x, alpha, beta: c.min(c("leaky_relu", x, alpha=alpha), beta),
-    "exp2: x": lambda c, x: c("pow", c.number(2, x), x),
+    "exp2: x": lambda c, x: c.number(2, x) ** x,
     "floor_div: x:Alike y:Alike": floor_div,
     "gelu: x mode:Gelu=exact": lambda c, x, mode: (
         c("swish", x, alpha=1.702) if mode == "sigmoid" else c("gelu", x, approximate=mode)

@@ -21,8 +21,7 @@ def scaler(c: Call, x: Value, offset: Any, scale: Any) -> Value:
     """(x - offset) * scale, a number for each column or one for all."""
     if not offset or not scale:
         c.fail(f"expected numbers as {'scale' if offset else 'offset'}, found none: ONNX has no default")
-    shift, factor = (c.const(np.asarray(numbers, np.float32)) for numbers in (offset, scale))
-    return (c.cast(x, np.float32) - shift) * factor
+    return (c.cast(x, np.float32) - np.asarray(offset, np.float32)) * np.asarray(scale, np.float32)
 
 
 @contrib("ai.onnx.ml.Normalizer: X -> Y | norm=MAX")
@@ -30,12 +29,12 @@ def normalizer(c: Call, x: Value, norm: str) -> Value:
     """Rows divided by their largest value, by the sum of magnitudes, or by the length; rows where that is 0 stay."""
     x = c.cast(x, np.float32)
     if norm == "MAX":
-        size = c("reduce_max", x, [-1], keepdims=1)
+        size = c.largest(x, [-1], keep=True)
     elif norm in ("L1", "L2"):
-        size = c.sum(c("abs", x), [-1], keep=True) if norm == "L1" else c.sqrt(c.sum(x * x, [-1], keep=True))
+        size = c.sum(abs(x), [-1], keep=True) if norm == "L1" else c.sqrt(c.sum(x * x, [-1], keep=True))
     else:
         c.fail(f"expected norm as 'MAX', 'L1' or 'L2', found {norm!r}")
-    return x / c("where", c("equal", size, c.number(0.0, size)), c.number(1.0, size), size)
+    return x / c.choose(c.equal(size, 0.0), 1.0, size)
 
 
 @contrib(f"ai.onnx.ml.LinearRegressor: X -> Y | coefficients:floats? {_LINEAR} targets=1")
@@ -75,28 +74,27 @@ def svm_regressor(
     if len(coefficients or ()) != n_supports:
         c.fail(f"expected a coefficient for each of {n_supports} support vectors, found {len(coefficients or ())}")
     x = c.cast(as_rows(c, x), np.float32)
-    score = _kernel(c, x, n_supports, **kernel) @ c.const(
-        np.asarray(coefficients, np.float32).reshape(-1, 1)
-    ) + c.number(float((rho or [0.0])[0]), x)
+    weights = np.asarray(coefficients, np.float32).reshape(-1, 1)
+    score = _kernel(c, x, n_supports, **kernel) @ weights + float((rho or [0.0])[0])
     if not one_class:
         return of_targets(c, score, 1, post_transform)
-    return c("where", score > c.number(0.0, score), c.number(1.0, score), c.number(-1.0, score))
+    return c.choose(score > 0.0, c.number(1.0, score), -1.0)
 
 
 def _kernel(c: Call, x: Value, count: int, kernel_type: str, kernel_params: Any, support_vectors: Any) -> Value:
     """[rows, count]: how near each row is to each support vector."""
     vectors = np.asarray(support_vectors or [], np.float32).reshape(count, -1)
     gamma, base, degree = (float(number) for number in (*(kernel_params or ()), 0.0, 0.0, 0.0)[:3])
-    product = x @ c.const(vectors.T.copy())
+    product = x @ vectors.T.copy()
     if kernel_type == "LINEAR":
         return product
     if kernel_type == "RBF":
-        squares = c.sum(x * x, [-1], keep=True) + c.const((vectors * vectors).sum(1))
-        return c("exp", c("relu", squares - (product + product)) * c.number(-gamma, x))
-    moved = product * c.number(gamma, x) + c.number(base, x)
+        squares = c.sum(x * x, [-1], keep=True) + (vectors * vectors).sum(1)
+        return c.exp(c("relu", squares - (product + product)) * -gamma)
+    moved = product * gamma + base
     if kernel_type not in ("POLY", "SIGMOID"):
         c.fail(f"expected kernel_type as 'LINEAR', 'POLY', 'RBF' or 'SIGMOID', found {kernel_type!r}")
-    return c("pow", moved, c.number(degree, x)) if kernel_type == "POLY" else c("tanh", moved)
+    return moved**degree if kernel_type == "POLY" else c.tanh(moved)
 
 
 @contrib(
@@ -111,12 +109,12 @@ def imputer(
     if imputed_value_floats:
         filled: Any = np.asarray(imputed_value_floats, np.float32)
         gone = np.isnan(replaced_value_float)
-        here = c("is_nan", x) if gone else c("equal", x, c.number(replaced_value_float, x))
+        here = c("is_nan", x) if gone else c.equal(x, replaced_value_float)
     elif imputed_value_int64s:
-        filled, here = np.asarray(imputed_value_int64s), c("equal", x, c.const(replaced_value_int64))
+        filled, here = np.asarray(imputed_value_int64s), c.equal(x, c.const(replaced_value_int64))
     else:
         c.fail("expected numbers to impute, found none")
-    return c("where", here, c.const(filled), x)
+    return c.choose(here, c.const(filled), x)
 
 
 @contrib("ai.onnx.ml.OneHotEncoder: X -> Y | cats_int64s:ints? cats_strings:strs? zeros=1")
@@ -128,7 +126,7 @@ def one_hot_encoder(c: Call, x: Value, cats_int64s: Any, cats_strings: Any, zero
     else:
         there, count = c.cast(x, np.int64), len(cats_int64s or ())
     wanted = np.arange(count) if cats_strings else np.asarray(cats_int64s or [], np.int64)
-    return c.cast(c("equal", c("unsqueeze", there, [-1]), c.const(wanted)), np.float32)
+    return c.cast(c.equal(c("unsqueeze", there, [-1]), wanted), np.float32)
 
 
 @contrib("ai.onnx.ml.FeatureVectorizer: X* -> Y | inputdimensions:ints?")
@@ -149,5 +147,5 @@ def _scores(c: Call, x: Value, rows: int, coefficients: Any, intercepts: Any) ->
     weights = np.asarray(coefficients or [], np.float32)
     if rows < 1 or not weights.size or weights.size % rows:
         c.fail(f"expected coefficients for {rows} results, found {weights.size} numbers")
-    scores = c.cast(as_rows(c, x), np.float32) @ c.const(weights.reshape(rows, -1).T.copy())
-    return scores if not intercepts else scores + c.const(np.asarray(intercepts, np.float32))
+    scores = c.cast(as_rows(c, x), np.float32) @ weights.reshape(rows, -1).T.copy()
+    return scores + np.asarray(intercepts, np.float32) if intercepts else scores

@@ -77,9 +77,9 @@ def classifier(
     if first and len(base):
         score = score + _like(c, base, score)
     positive = not (weights.amounts < 0).any()
-    chosen = c.cast(score > c.number(0.5 if positive else 0.0, score), np.int64)
-    other = c.number(1.0, score) - score if first and positive and post_transform != "LOGISTIC" else c("neg", score)
-    both = c("concat", other if first else score - score, score, axis=-1)
+    chosen = c.cast(score > (0.5 if positive else 0.0), np.int64)
+    other = 1.0 - score if first and positive and post_transform != "LOGISTIC" else -score
+    both = c.join([other if first else score - score, score], axis=-1)
     way = "NONE" if first and post_transform in ("SOFTMAX", "SOFTMAX_ZERO") else post_transform
     return [labelled(c, labels, c.reshape(chosen, -1)), c.cast(transformed(c, both, way), np.float32)]
 
@@ -146,7 +146,7 @@ def _leaves(c: Call, x: Value, t: Tables) -> Value:
     """[rows, trees]: the place in the tables of the leaf that a row comes to in each tree."""
     x = c.pick(c.cast(as_rows(c, x), t.thresholds.dtype), c.const(t.columns), axis=1)
     if t.missing:
-        x = c("concat", x, c("where", c("is_nan", x), c.number(-np.inf, x), x), axis=1)
+        x = c.join([x, c.choose(c("is_nan", x), -np.inf, x)], axis=1)
     x = c("pad", x, [0, 1, 0, 0])
     seen = c.pick(x, c.const(t.features[t.roots]), axis=1)
     at = c.const(t.children[t.roots]) + c.cast(c("less_or_equal", seen, c.const(t.thresholds[t.roots])), INDEX)

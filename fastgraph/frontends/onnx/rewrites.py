@@ -88,7 +88,7 @@ def _begun(c: Call, state: Value | None, lengths: Value | None, layout: int) -> 
     if state is None or lengths is None or lengths.data is not None and lengths.data.all():
         return state
     steps = c.reshape(c.cast(lengths, bool), -1, 1, *[1] * layout)
-    return c("where", steps, state, c.number(0.0, state))
+    return c.choose(steps, state, 0.0)
 
 
 def _check_body(c: Call, name: str, body: Graph, inputs: int, outputs: int) -> None:

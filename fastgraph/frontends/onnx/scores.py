@@ -33,14 +33,14 @@ def labelled(c: Call, labels: np.ndarray, chosen: Value) -> Value:
 def transformed(c: Call, scores: Value, way: str) -> Value:
     """The scores by a `post_transform`; with SOFTMAX_ZERO, scores of 0 stay 0 and count for nothing."""
     if way == "SOFTMAX_ZERO":
-        some = c("abs", scores) > c.number(1e-7, scores)
-        apart = c("softmax", c("where", some, scores, c.number(-np.inf, scores)), axis=-1)
-        return c("where", some, apart, c.number(0.0, scores))
+        some = abs(scores) > 1e-7
+        apart = c("softmax", c.choose(some, scores, -np.inf), axis=-1)
+        return c.choose(some, apart, 0.0)
     if way == "NONE":
         return scores
     if way not in ("LOGISTIC", "SOFTMAX"):
         c.unsupported(f"with post_transform {way!r}")
-    return c("sigmoid", scores) if way == "LOGISTIC" else c("softmax", scores, axis=-1)
+    return c.sigmoid(scores) if way == "LOGISTIC" else c("softmax", scores, axis=-1)
 
 
 def of_targets(c: Call, scores: Value, count: int, way: str) -> Value:
