@@ -19,7 +19,7 @@ from ..limits import current
 from ..ops import check
 from ..ops.inference import Types, ints, unknown_dims
 from ..ops.registry import OPS, REQUIRED, attr, define, fail
-from ..rules.operands import decided, number
+from ..rules.operands import decided, known, number
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
@@ -75,12 +75,7 @@ for _name, _numbers in _DISTRIBUTIONS.items():
 def distribution(g: Sweep, node: Node) -> bool:
     """Fresh numbers are made of words, those of a seed are constants where they are few enough."""
     out = node.out.type
-    if (
-        not out.concrete
-        or not out.size
-        or out.dtype is None
-        or not all(v is None or v.type.concrete for v in node.inputs)
-    ):
+    if not known(*node.inputs, node.out):
         return False
     if node.attrs.get("seed") is not None:
         if not _affordable(out.size):
@@ -93,7 +88,7 @@ def distribution(g: Sweep, node: Node) -> bool:
         y = _normal(g, out.dims, dtype, _fresh(g, out.dims, dtype)) * second + first
     else:
         y = _uniform(g, out.dims, dtype, _fresh(g, out.dims, dtype)) * (second - first) + first
-    return g.becomes(g.cast(y, out.dtype))
+    return g.becomes(g.cast(y, out.element))
 
 
 def _affordable(size: int) -> bool:
@@ -128,10 +123,10 @@ define("bernoulli", _infer_bernoulli, pure=False, attrs={"dtype": None, "seed": 
 def bernoulli(g: Sweep, node: Node) -> bool:
     """Whether a uniform number is below x."""
     x = node.x
-    if not x.type.concrete or not x.type.size or node.out.type.dtype is None:
+    if not known(x, node.out):
         return False
     wide = _width(node, x.type.dtype)
-    return g.becomes(g.cast(_draws(g, x.type.dims, wide) < g.cast(x, wide), node.out.type.dtype))
+    return g.becomes(g.cast(_draws(g, x.type.dims, wide) < g.cast(x, wide), node.out.type.element))
 
 
 @check.takes("x iuf, ratio? f one, training_mode? b one")
@@ -149,13 +144,14 @@ define("dropout", _infer_dropout, pure=False, attrs={"seed": None})
 def dropout(g: Sweep, node: Node) -> bool:
     """In training: elements whose uniform number is below the ratio become 0, the others more."""
     x, share = node.x, number(node, 1) if node.has(1) else 0.5
-    if not decided(node, 1, 2) or not x.type.concrete or not x.type.size or x.type.dtype is None:
+    if not decided(node, 1, 2) or not known(x):
         return False
     if not number(node, 2) or not share:
         return g.becomes(x, *(g.number(np.ones(x.type.dims, bool)) for _ in node.outputs[1:]))
     keep = _draws(g, x.type.dims, _width(node, x.type.dtype)) >= share
-    wide = x.type.dtype if x.type.dtype.kind == "f" else FLOAT64
-    return g.becomes(g.cast(g.cast(keep, wide) * g.cast(x, wide) * (1 / (1 - share)), x.type.dtype), keep)
+    dtype = x.type.element
+    wide = dtype if dtype.kind == "f" else FLOAT64
+    return g.becomes(g.cast(g.cast(keep, wide) * g.cast(x, wide) * (1 / (1 - share)), dtype), keep)
 
 
 @check.takes("x f 2")
@@ -176,13 +172,13 @@ define("multinomial", _infer_multinomial, pure=False, attrs=_DRAWN)
 def multinomial(g: Sweep, node: Node) -> bool:
     """Classes drawn with replacement by each row's unnormalized log probabilities."""
     x, out = node.x, node.out.type
-    if not x.type.concrete or not out.concrete or not out.size or out.dtype is None:
+    if not known(x, node.out):
         return False
     draws = _draws(g, out.dims, FLOAT64)
     logits = g.cast(x, FLOAT64)
     edges = g("cum_sum", g.exp(logits - g.largest(logits, [1], keep=True)), np.array(1))
     found = _reached(g, edges, draws)
-    return g.becomes(g.cast(g.min(found, x.type.dims[1] - 1), out.dtype))
+    return g.becomes(g.cast(g.min(found, x.type.dims[1] - 1), out.element))
 
 
 def _reached(g: Sweep, edges: Value, draws: Value) -> Value:
@@ -261,8 +257,8 @@ for _name in ("philox_uniform", "philox_normal"):
 @rule("rare", "philox_uniform philox_normal")
 def philox(g: Sweep, node: Node) -> bool:
     """Numbers of a shape, and how many blocks are drawn then."""
-    before, out = node.inputs[1], node.out.type
-    if node.const(0) is None or before is None or not before.type.concrete or not out.concrete or not out.size:
+    before, out = node.y, node.out.type
+    if node.const(0) is None or not known(before, node.out):
         return False
     blocks = _blocks(out.dims, FLOAT32)
     make = _uniform if node.op == "philox_uniform" else _normal
@@ -287,7 +283,7 @@ define("philox_multinomial", _infer_classes, pure=False, attrs=_SEEDED, shaped_b
 def philox_multinomial(g: Sweep, node: Node) -> bool:
     """As `multinomial`; weights that are not finite count as 0."""
     x, before, out = node.x, node.input(2), node.out.type
-    if before is None or not before.type.concrete or not x.type.concrete or not out.concrete or not out.size:
+    if before is None or not known(x, before, node.out):
         return False
     rows, count = out.dims
     logits, least = g.cast(x, FLOAT64), float(np.finfo(np.float32).min)
@@ -311,11 +307,8 @@ def _infer_bits(node: Node, types: Types) -> list[TensorType]:
         fail(node, f"the state must be uint64, found {types[0].dtype}")
     sizes = (2,) if attr(node, "algorithm") == "THREEFRY" else (2, 3)
     if types[0].concrete and types[0].size not in sizes:
-        fail(
-            node,
-            f"{attr(node, 'algorithm')}'s state must have {' or '.join(map(str, sizes))} numbers, "
-            f"found {types[0].size}",
-        )
+        many = " or ".join(map(str, sizes))
+        fail(node, f"{attr(node, 'algorithm')}'s state must have {many} numbers, found {types[0].size}")
     return [TensorType(UINT64, types[0].shape), TensorType(np.dtype(attr(node, "dtype")), tuple(attr(node, "shape")))]
 
 
@@ -327,9 +320,9 @@ define("random_bits", _infer_bits, inputs=(1, 1), attrs=_BITS)
 def random_bits(g: Sweep, node: Node) -> bool:
     """The next state, and words of the key and the counter that are read at run time."""
     x, out = node.x, node.outputs[1].type
-    if not x.type.concrete or out.dtype is None or not out.concrete or not out.size:
+    if not known(x, node.outputs[1]):
         return False
-    size = out.dtype.itemsize
+    size = out.element.itemsize
     count = -(-out.size * size // 4) if size >= 4 else out.size
     threefry = attr(node, "algorithm") == "THREEFRY"
     each = 2 if threefry else 4
@@ -339,7 +332,7 @@ def random_bits(g: Sweep, node: Node) -> bool:
     words = g("random_words", key, rest[0] if rest else key, counter, blocks=blocks, threefry=int(threefry))
     words = g.cut(g.shape(words, blocks * each), 0, 0, count)
     if size < 4:
-        y = g.cast(words, out.dtype)
+        y = g.cast(words, out.element)
     else:
-        y = g("bit_cast", g.shape(words, out.size, 2) if size == 8 else words, to=out.dtype.name, resize=1)
+        y = g("bit_cast", g.shape(words, out.size, 2) if size == 8 else words, to=out.element.name, resize=1)
     return g.becomes(g.join([key, counter + blocks, *rest], 0), y)
