@@ -13,6 +13,7 @@ import numpy as np
 from ..ir import FLOAT32, LENGTHS, Graph, Node, TensorType, Value
 from ..ops.registry import attr
 from ..ops.shape import permutation
+from ..rules.operands import known
 from ..rules.rule import rule
 from ..rules.sweep import Sweep, sweep
 from .layout import layout
@@ -277,10 +278,9 @@ def _in_order(g: Sweep, y: Value, q: Operand, dims: Dims) -> Value:
 
 def _plain(node: Node) -> bool:
     """Whether a product is in f32, of equally many matrices, or of those of several heads with one that they share."""
-    values = [v for v in (*node.inputs, *node.outputs) if v is not None]
-    if not all(v.type.concrete and v.type.dtype == FLOAT32 and v.type.size for v in values):
+    if not known(*node.inputs, *node.outputs, dtypes=[FLOAT32]):
         return False
-    a, b = (v.type.dims for v in values[:2])
+    a, b = (v.type.dims for v in node.operands[:2])
     return len(a) >= 2 and b[:-2] in (a[:-2], (*a[:-3], 1))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..ir import FLOAT32, Graph, Node, Value
 from ..ir.build import constant
+from ..rules.operands import known
 from ..rules.rule import rule
 from ..rules.sweep import Sweep, sweep
 
@@ -24,7 +25,7 @@ def norm_of_means(g: Sweep, node: Node) -> bool:
     """Given ``div(c, sqrt(add(mean(mul(c, c)), e)))`` or ``mul(c, 1 / sqrt(..))``; result rms_normalization(c), or
     layer_normalization(x) of ``c = sub(x, mean(x))``.
     """
-    if len(node.inputs) != 2 or not node.out.type.concrete or node.out.type.dtype != FLOAT32 or not node.out.type.size:
+    if len(node.inputs) != 2 or not known(node.out, dtypes=[FLOAT32]):
         return False
     for c, root in (node.inputs, node.inputs[::-1])[: 1 if node.op == "div" else 2]:
         if c is None or root is None or c.type != node.out.type or not c.type.dims:

@@ -9,6 +9,7 @@ import numpy as np
 from ...ir import FLOAT32, FLOAT64, INT64, Node, Value
 from ...ops.reduce import reduced_axes
 from ...ops.registry import attr
+from ...rules.operands import known
 from ...rules.rule import rule
 from ...rules.sweep import Sweep
 
@@ -130,7 +131,7 @@ def _separated(axes: tuple[int, ...], dims: tuple[int, ...]) -> bool:
 def softmax(g: Sweep, node: Node) -> bool:
     """softmax of f64: exp(x - max), divided by its sum."""
     x = node.x
-    if x.type.dtype != FLOAT64 or not x.type.concrete or not x.type.size:
+    if not known(x, dtypes=[FLOAT64]):
         return False
     axes = [attr(node, "axis") % len(x.type.dims)]
     moved = x - g.largest(x, axes, keep=True)
