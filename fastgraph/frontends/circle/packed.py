@@ -73,9 +73,30 @@ def densify(sparsity: Table, numbers: Callable[[int], np.ndarray], type: TensorT
     def fail(what: str) -> NoReturn:
         raise ModelError(f"{where}: sparsity: {what}; the file was not written correctly")
 
-    dims, order, block_map = type.dims, sparsity.traversal_order, sparsity.block_map
-    levels, rank = sparsity.dim_metadata, len(type.dims)
+    dims, rank = type.dims, len(type.dims)
     current().hold(8 * type.size + type.nbytes, f"{where}: sparsity")  # a dense level lists all places
+    block, flat = _blocks(sparsity, dims, fail), np.zeros(1, np.int64)
+    for level, place in zip(sparsity.dim_metadata, sparsity.traversal_order, strict=True):
+        axis = place if place < rank else sparsity.block_map[place - rank]
+        extent = dims[axis] // block[axis] if place < rank else block[axis]
+        stride = int(np.prod(dims[axis + 1 :], dtype=np.int64)) * (block[axis] if place < rank else 1)
+        if level.format != "DENSE":
+            flat = _listed(level, flat, extent, stride, fail)
+            continue
+        if level.dense_size != extent:
+            fail(f"expected a dense level of {extent} along axis {axis}, found {level.dense_size}")
+        if len(flat) * extent > type.size:
+            fail(f"expected at most {type.size} places, found more")
+        flat = (flat[:, None] + np.arange(extent) * stride).reshape(-1)
+    values = numbers(len(flat))
+    dense = np.full(dims, 0 if type.quant is None else _zero_points(type), type.dtype).reshape(-1)
+    dense[flat] = values
+    return dense.reshape(dims)
+
+
+def _blocks(sparsity: Table, dims: tuple[int, ...], fail: Callable[[str], NoReturn]) -> list[int]:
+    """The extent of a block along each axis, 1 where there are none."""
+    levels, order, block_map, rank = sparsity.dim_metadata, sparsity.traversal_order, sparsity.block_map, len(dims)
     if sorted(order) != list(range(rank + len(block_map))) or sorted(order[:rank]) != list(range(rank)):
         fail(f"expected traversal_order to list {rank} dimensions, then {len(block_map)} of blocks, found {order}")
     if len(levels) != len(order) or len(set(block_map)) != len(block_map) or not set(block_map) <= set(range(rank)):
@@ -83,33 +104,13 @@ def densify(sparsity: Table, numbers: Callable[[int], np.ndarray], type: TensorT
             f"expected a level for each of {len(order)} dimensions and blocks of different ones, "
             f"found {len(levels)} levels and block_map {block_map}"
         )
-    block = dict.fromkeys(range(rank), 1)
-    for level, place in zip(levels, order, strict=True):
-        if place >= rank:
-            if level.format != "DENSE" or level.dense_size < 1 or dims[block_map[place - rank]] % level.dense_size:
-                fail(f"expected dense blocks that divide shape {list(dims)}, found {level.dense_size}")
-            block[block_map[place - rank]] = level.dense_size
-    flat = np.zeros(1, np.int64)
-    for level, place in zip(levels, order, strict=True):
-        axis = place if place < rank else block_map[place - rank]
-        extent = dims[axis] // block[axis] if place < rank else block[axis]
-        stride = int(np.prod(dims[axis + 1 :], dtype=np.int64)) * (block[axis] if place < rank else 1)
-        if level.format == "DENSE":
-            if level.dense_size != extent:
-                fail(f"expected a dense level of {extent} along axis {axis}, found {level.dense_size}")
-            if len(flat) * extent > type.size:
-                fail(f"expected at most {type.size} places, found more")
-            flat = (flat[:, None] + np.arange(extent) * stride).reshape(-1)
-        else:
-            flat = _listed(level, flat, extent, stride, fail)
-    values = numbers(len(flat))
-    dense = np.zeros(type.size, type.dtype)
-    if type.quant is not None:
-        dense = dense.reshape(dims)
-        dense += _zero_points(type)
-        dense = dense.reshape(-1)
-    dense[flat] = values
-    return dense.reshape(dims)
+    block = [1] * rank
+    for level, place in list(zip(levels, order, strict=True))[rank:]:
+        axis = block_map[place - rank]
+        if level.format != "DENSE" or level.dense_size < 1 or dims[axis] % level.dense_size:
+            fail(f"expected dense blocks that divide shape {list(dims)}, found {level.dense_size}")
+        block[axis] = level.dense_size
+    return block
 
 
 def _listed(level: Table, flat: np.ndarray, extent: int, stride: int, fail: Callable[[str], NoReturn]) -> np.ndarray:
