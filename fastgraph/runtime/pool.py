@@ -114,7 +114,7 @@ class _Pool:
             worker = self.threads
             try:
                 semaphore = here.create(self._semaphores + _SEMAPHORE_BYTES * worker)
-                self._members[worker, MEMBER.at("semaphore")] = semaphore
+                self._members[worker, [MEMBER.at("semaphore"), MEMBER.at("thread")]] = semaphore, 0
                 enter, args = _Worker(_entry["team"]), (self.address, worker, int(self._record[TEAM.at("run")]))
                 thread = threading.Thread(target=enter, args=args, name="fastgraph", daemon=True)
             except OSError:
@@ -124,6 +124,7 @@ class _Pool:
             self.threads += 1
             try:
                 thread.start()
+                self._members[worker, MEMBER.at("thread")] = thread.native_id or 0
             except RuntimeError:
                 self._workers.pop()
                 self.threads -= 1
@@ -138,8 +139,8 @@ class _Pool:
         self._record = block.view(np.int64)
         self._record[TEAM.at("members")] = start
         if here := _system():
-            used = {"wait": here.wait, "post": here.post, "give_way": here.give_way}
-            self._record[[TEAM.at(name) for name in used]] = list(used.values())
+            for name in ("wait", "post", "give_way", "cpu", "ask", "bind"):
+                self._record[TEAM.at(name)] = getattr(here, name)
         self.address = address
 
     def sleeps(self) -> bool:

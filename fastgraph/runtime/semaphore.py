@@ -18,12 +18,18 @@ class System(NamedTuple):
     `post(semaphore, 1, 0)` and `give_way()`. A function that takes fewer arguments ignores the
     rest, as every supported calling convention passes them in registers. `create(memory)` returns the
     semaphore; it may use the 64 bytes at `memory`, which outlive it.
+
+    Where they are not 0, `cpu()` is the CPU of the calling thread, `ask(thread, bytes, cpus)` and
+    `bind(thread, bytes, cpus)` return 0 when they have read or set a thread's CPUs, a bit for each.
     """
 
     wait: int
     post: int
     give_way: int
     create: Callable[[int], int]
+    cpu: int = 0
+    ask: int = 0
+    bind: int = 0
 
 
 @cache
@@ -52,7 +58,14 @@ def _posix() -> System:
         return memory
 
     wait, post = _address(libc.sem_wait), _address(libc.sem_post)
-    return System(wait, post, _address(libc.sched_yield), create)
+    return System(wait, post, _address(libc.sched_yield), create, *_cpus(libc))
+
+
+def _cpus(libc: ctypes.CDLL) -> tuple[int, ...]:
+    """`cpu`, `ask` and `bind`, where threads have numbers that these take."""
+    names = "sched_getcpu", "sched_getaffinity", "sched_setaffinity"
+    known = sys.platform == "linux" and all(hasattr(libc, name) for name in names)
+    return tuple(_address(getattr(libc, name)) for name in names) if known else ()
 
 
 def _darwin() -> System:

@@ -75,3 +75,15 @@ def take(function: Any, semaphore: Any) -> Any:
 @traced
 def post(function: Any, semaphore: Any) -> None:
     indirect(function, I32, semaphore, 1, 0)
+
+
+@traced
+def this_cpu(function: Any) -> Any:
+    """The CPU on which this thread is; negative where the system does not say."""
+    return indirect(function, I32).to(I64)
+
+
+@traced
+def affinity(function: Any, thread: Any, size: Any, cpus: Any) -> Any:
+    """Ask for a thread's CPUs or set them, by the system's number of the thread, 0 for this one; 0 when that worked."""
+    return indirect(function, I32, thread, size, cpus).to(I64)

@@ -82,6 +82,9 @@ TEAM = (
         post="address of the one that posts it",
         give_way="address of the one that lets another thread run",
         members="address of the threads' MEMBER records",
+        cpu="address of the one that says on which CPU this thread is, or 0",
+        ask="address of the one that asks for a thread's CPUs",
+        bind="address of the one that sets them",
     )
     + _line(
         "job",
@@ -100,7 +103,17 @@ TEAM = (
 RUNNING, COMMITTED, STOPPED = range(3)
 """A run may be stopped, can't be stopped any more, was stopped."""
 
-MEMBER = _line("claim", claimed="number of the step up to which this thread's share is taken") + _line(
-    "sleep", parked="1 while the thread sleeps, or is about to", semaphore="what wakes it"
+CPUS = 16
+"""Words of 64 CPUs each."""
+MEMBER = (
+    _line("claim", claimed="number of the step up to which this thread's share is taken")
+    + _line(
+        "sleep",
+        parked="1 while the thread sleeps, or is about to",
+        semaphore="what wakes it",
+        thread="the system's number of the thread, or 0",
+        away="1 while it may not run on the CPU of the thread that woke it",
+    )
+    + Record({f"cpus_{i}": "else it may run on these, a bit each" for i in range(CPUS)})
 )
 """A thread of a pool. Its own thread writes `claimed` most."""

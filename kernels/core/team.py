@@ -21,8 +21,8 @@ from __future__ import annotations
 from ..lang import every_tier
 from .execute import ACQUIRE, COMMIT, LIMIT, RELEASE, ROW, STEPS, TABLE, TICKS, earlier, jumped, lap, look
 from .primitives import arg, call, clock, enter_float_mode, give, leave_float_mode, put, released, tenth
-from .shared import advance, arrive, exchange, give_way, pause, peek, post, publish, replace, take
-from .slots import COMMITTED, JUMPS, LOOK, MEMBER, PROGRAM, RUNNING, STOPPED, TEAM, TEAM_WORTH
+from .shared import advance, affinity, arrive, exchange, give_way, pause, peek, post, publish, replace, take, this_cpu
+from .slots import COMMITTED, CPUS, JUMPS, LOOK, MEMBER, PROGRAM, RUNNING, STOPPED, TEAM, TEAM_WORTH
 
 _SPINS = 2000
 _LINGER = 9
@@ -33,7 +33,10 @@ _JOB_TABLE, _JOB_STEPS, _JOB_THREADS, _JOB_BEFORE, _JOB_TICKS, _JOB_COMMIT, _JOB
 )
 """Offsets in bytes of the slots of a TEAM record that describe the run."""
 _WAIT, _POST, _GIVE_WAY, _MEMBERS = map(TEAM.at, ("wait", "post", "give_way", "members"))
-_MEMBER, _PARKED, _SEMAPHORE = 8 * len(MEMBER), 8 * MEMBER.at("parked"), MEMBER.at("semaphore")
+_CPU, _ASK, _BIND = map(TEAM.at, ("cpu", "ask", "bind"))
+_MEMBER, _SEMAPHORE, _THREAD = 8 * len(MEMBER), MEMBER.at("semaphore"), MEMBER.at("thread")
+_PARKED, _AWAY, _CPUS = (8 * MEMBER.at(name) for name in ("parked", "away", "cpus_0"))
+_CPU_BYTES = 8 * CPUS
 Job = tuple[int, ...]
 """The numbers of a run: table, steps, threads, before, ticks, commit and run."""
 
@@ -143,6 +146,8 @@ def _listen(pool: int, thread: int, run: int) -> int:
         if later <= run or exchange(member + _PARKED, 0) == 0:
             while take(arg(pool, _WAIT), arg(member, _SEMAPHORE)) != 0:
                 pass
+            if exchange(member + _AWAY, 0):
+                affinity(arg(pool, _BIND), 0, _CPU_BYTES, member + _CPUS)
             later = peek(pool + _JOB_RUN)
     return later
 
@@ -152,7 +157,28 @@ def _wake(pool: int, thread: int, threads: int) -> None:
     for child in range(2 * thread + 1, 2 * thread + 3):
         member = arg(pool, _MEMBERS) + _MEMBER * child
         if child < threads and exchange(member + _PARKED, 0):
+            _send_away(pool, member)
             post(arg(pool, _POST), arg(member, _SEMAPHORE))
+
+
+def _send_away(pool: int, member: int) -> None:
+    """Let a thread that sleeps wake on another CPU than ours, where there is one.
+
+    Where all CPUs are busy, a system may wake it on ours, where it would wait for as long as our runs follow one
+    another. Once awake, it may run where it might before.
+    """
+    cpu = -1
+    if arg(pool, _CPU) and arg(member, _THREAD):
+        cpu = this_cpu(arg(pool, _CPU))
+    cpus, thread = member + _CPUS, arg(member, _THREAD)
+    if 0 <= cpu and cpu < 8 * _CPU_BYTES and affinity(arg(pool, _ASK), thread, _CPU_BYTES, cpus) == 0:
+        word = cpus + 8 * (cpu >> 6)
+        found = peek(word)
+        publish(word, found & (-1 - (1 << (cpu & 63))))
+        away = affinity(arg(pool, _BIND), thread, _CPU_BYTES, cpus) == 0
+        publish(word, found)
+        if away:
+            publish(member + _AWAY, 1)
 
 
 def _walk(pool: int, thread: int, job: Job, record: int, state: int, end: int, check: int) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import random
 import signal
 import subprocess
@@ -175,6 +176,41 @@ def test_workers_stopped_anywhere_outside_a_share(fresh: pool._Pool) -> None:
     over.set()
     other.join()
     fresh.stop()
+
+
+@LINUX
+def test_a_sleeping_thread_wakes_beside_its_caller(fresh: pool._Pool) -> None:
+    """Not on the caller's CPU, where it last ran; afterwards it may run there again. Else it stays where it must."""
+    before = os.sched_getaffinity(0)
+    here, *others = sorted(before)
+    ring = Ring(steps=150, n=20000)
+    runner = Runner(ring.table, 2)
+    right(ring, runner)
+    (worker,) = (t.native_id or 0 for t in threading.enumerate() if t.name == "fastgraph" and t in fresh._workers)
+    try:
+        os.sched_setaffinity(0, {here})
+        for cpus in ({here}, {here, *others[:1]}):
+            os.sched_setaffinity(worker, {here})
+            time.sleep(0.05)
+            os.sched_setaffinity(worker, cpus)
+            ends = time.perf_counter() + 10
+            while time.perf_counter() < ends:
+                right(ring, runner)
+                time.sleep(0.01)
+                where = _cpu(worker)
+                if os.sched_getaffinity(worker) == cpus and where in (cpus - {here} or {here}):
+                    break
+            else:
+                pytest.fail(f"on {where} of {os.sched_getaffinity(worker)}, not {cpus}")
+    finally:
+        os.sched_setaffinity(0, before)
+    fresh.stop()
+
+
+def _cpu(thread: int) -> int:
+    """The CPU where a thread of this process is, or was before it slept."""
+    with open(f"/proc/self/task/{thread}/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[36])
 
 
 def test_a_profile_counts_what_others_did() -> None:
