@@ -7,14 +7,24 @@ import os
 from functools import cache
 
 
-@cache
 def default_threads() -> int:
-    """The CPUs that this process may use: its affinity, and its control group's share of CPU time."""
+    """The CPUs that this thread may use now: its affinity, which servers set after they fork, and its control group's
+    share of CPU time.
+    """
+    return max(1, min(len(allowed()), math.ceil(_own_limit())))
+
+
+def allowed() -> list[int]:
+    """The CPUs where this thread may run now."""
     try:
-        cpus = len(os.sched_getaffinity(0))
+        return sorted(os.sched_getaffinity(0))
     except AttributeError:
-        cpus = os.cpu_count() or 1
-    return max(1, min(cpus, math.ceil(_cgroup_limit("/sys/fs/cgroup", "/proc/self/cgroup"))))
+        return list(range(os.cpu_count() or 1))
+
+
+@cache
+def _own_limit() -> float:
+    return _cgroup_limit("/sys/fs/cgroup", "/proc/self/cgroup")
 
 
 @cache

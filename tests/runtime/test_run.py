@@ -305,6 +305,18 @@ def test_the_default_is_what_this_process_may_use(tmp_path: Path) -> None:
     assert cpus._cgroup_limit(str(tmp_path / "fs"), str(member)) == 1e9
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes have no affinity here")
+def test_the_default_follows_the_affinity() -> None:
+    """A server's worker may get a CPU of its own after its parent asked."""
+    before = os.sched_getaffinity(0)
+    cpus.default_threads()
+    try:
+        os.sched_setaffinity(0, {max(before)})
+        assert cpus.default_threads() == 1
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def test_interrupted_waits_go_on_waiting() -> None:
     """A signal that hits a parked worker wakes it from sem_wait without a job."""
     if not hasattr(os, "kill") or sys.platform == "win32":
