@@ -1,13 +1,16 @@
 """Objects of kernels: ready, from the cache, or compiled, by several processes where there are many.
 
-Processes that start together on an empty cache, as a server's, each begin with another kernel, and look again before
-each whether another process has made it: so they share the work without waiting for one another.
+Processes that start together on an empty cache, as a server's, compile by turns, no more at once than there are CPUs.
+These begin with different kernels, and look again before each whether another process has made it; the others wait for
+what these make.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from .. import deadline
 from ..kernels.core.kernel import Kernel
@@ -16,6 +19,10 @@ from ..kernels.isa.tiers import Tier
 from ..locks import lock, logs, undisturbed
 from . import store
 from .progress import Progress, terminal
+from .trust import Untrusted
+
+if TYPE_CHECKING:
+    from .turns import Turns
 
 compiling = lock()
 """Held while compiling: one thread at a time."""
@@ -41,14 +48,47 @@ def _build_missing(kernels: Sequence[Kernel], tier: Tier, progress: Progress) ->
     found = dict(zip(kernels, store.find(kernels, tier), strict=True))
     built = {kernel: obj for kernel, obj in found.items() if obj is not None}
     missing = _ordered([kernel for kernel, obj in found.items() if obj is None], os.getpid())
+    turns = _turns()
     try:
-        _build(missing, tier, built, progress)
+        if left := _left(missing, tier, built, turns, progress):
+            _build(left, tier, built, turns, progress)
     finally:
+        turns.close()
         progress(len(missing), len(missing), "")
     if store.trusted(place := store.folder()):
         with undisturbed():
             store.prune(place)
     return built
+
+
+def _turns() -> Turns:
+    """This process's turns; where others can't find what is made, nobody waits."""
+    with undisturbed():
+        from .turns import Turns
+
+    place = store.folder()
+    with suppress(OSError, Untrusted):
+        store.prepare(place)
+    return Turns(place)
+
+
+def _left(
+    missing: list[Kernel], tier: Tier, built: dict[Kernel, bytes], turns: Turns, progress: Progress
+) -> list[Kernel]:
+    """The kernels that are missing when it is this process's turn, or no longer worth waiting for it; those that others
+    made by then are added to `built`.
+    """
+    count, before = len(missing), len(built)
+    while missing and turns.wait():
+        deadline.check()
+        progress(len(built) - before, count, "in another process")
+        found = store.find(missing, tier)
+        made = {kernel: obj for kernel, obj in zip(missing, found, strict=True) if obj is not None}
+        if made:
+            built |= made
+            missing = [kernel for kernel in missing if kernel not in made]
+            turns.renew()
+    return missing
 
 
 def _ordered(kernels: list[Kernel], process: int) -> list[Kernel]:
@@ -61,8 +101,10 @@ def _quick(kernel: Kernel) -> bool:
     return kernel.name not in rows() or not rows()[kernel.name].product
 
 
-def _build(missing: Sequence[Kernel], tier: Tier, built: dict[Kernel, bytes], progress: Progress) -> None:
-    """Compile kernels, with workers where that pays, and keep them; finished ones are added to `built`."""
+def _build(missing: Sequence[Kernel], tier: Tier, built: dict[Kernel, bytes], turns: Turns, progress: Progress) -> None:
+    """Compile kernels, with workers where that pays and there are turns, and keep them; finished ones are added to
+    `built`.
+    """
     with undisturbed():
         from .workers import Crew, count
 
@@ -70,7 +112,8 @@ def _build(missing: Sequence[Kernel], tier: Tier, built: dict[Kernel, bytes], pr
     crew = Crew(missing, tier)
     try:
         for _ in range(count(len(missing))):
-            crew.hire()
+            if turns.take():
+                crew.hire()
         while len(built) < before + len(missing):
             deadline.check()
             kernel = crew.take()

@@ -15,7 +15,7 @@ from fastgraph import RunTimeout, deadline
 from fastgraph.kernels.core.kernel import Kernel
 from fastgraph.kernels.core.table import kernels_of, row
 from fastgraph.kernels.isa.tiers import BY_NAME
-from fastgraph.objects import cache, store, workers
+from fastgraph.objects import cache, store, turns, workers
 from fastgraph.objects.cache import _ordered as ordered
 
 TIER = BY_NAME["generic"]
@@ -37,6 +37,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
         return found[-1]
 
     monkeypatch.setattr(workers, "default_threads", lambda: 2)
+    monkeypatch.setattr(turns, "_cpus", lambda: [0, 1])
     monkeypatch.setattr(workers, "WORTH", 2)
     monkeypatch.setattr(subprocess, "Popen", start)
     return found
@@ -236,6 +237,7 @@ def test_what_another_process_made_meanwhile_is_not_compiled(
         store.keep(kernel, TIER, kernel.symbol.encode())
     monkeypatch.setattr(store, "find", lambda kernels, tier: [None] * len(kernels))
     monkeypatch.setattr(workers, "count", lambda kernels: hired)
+    monkeypatch.setattr(turns, "_cpus", lambda: [0, 1, 2])
     if hired:
         monkeypatch.setattr(workers.Crew, "take", lambda crew: None)
     sent: list[Any] = []
