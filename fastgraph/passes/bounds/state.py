@@ -15,7 +15,7 @@ from ...ops.registry import OPS
 from .lengths import Group, lines, looked_up
 from .values import Bounded, Extent, Unbounded, Varied, refuse
 
-LARGE, SMALL, TIMES = 4 << 20, 64 << 10, 64
+LARGE, SMALL, TIMES = 16 << 20, 64 << 10, 64
 """Bytes of a bounded value: never above `LARGE`, nor, from `SMALL` on, above `TIMES` those of what the graph takes."""
 
 
