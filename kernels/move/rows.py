@@ -339,7 +339,12 @@ SAMPLE = Record(
 """f32 in and out."""
 
 BOX = 5
-"""f32 that `suppress` keeps of a box: low y, low x, high y, high x, area; each in an array of its own."""
+"""f32 that `suppress` keeps of a box: low y, low x, high y, high x, area; each in a vector of its own in a block."""
+
+BUCKETS, BUCKET_BYTES = 64, 16
+"""Buckets of kept boxes: the newest block's address, int32 how many boxes are in it, f32 the highest edge. A block's
+last vector has the address of an older one. Before the buckets: f32 where the first begins, and how many to a pixel.
+"""
 
 SUPPRESS = Record(
     places=writes("int64 [items, most]: the boxes that are kept, best first", "8 * most * items"),
@@ -361,8 +366,8 @@ SUPPRESS = Record(
     reaches=flag("1 where a score of `least` counts, else 0"),
     scratch=works("memory for each thread", "scratch_bytes"),
     scratch_bytes=number(
-        "bytes of it: 8 for each of n, and 4 * 5 for each of most, rounded up to whole vectors",
-        f">= 8 * n + {4 * BOX} * ceil_div(most + lanes, lanes) * lanes and (scratch_bytes - 8 * n) % {4 * BOX} == 0",
+        "bytes of it: 8 for each of n, the buckets, and blocks of a vector's boxes: one started in each bucket",
+        f">= 8 * n + {BUCKET_BYTES * (BUCKETS + 1)} + {4 * (BOX + 1)} * lanes * (ceil_div(most, lanes) + {BUCKETS})",
     ),
 )
 

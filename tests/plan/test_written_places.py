@@ -197,6 +197,20 @@ def test_suppression_of_as_many_boxes_as_there_are(pick: Random) -> None:
     check("non_max_suppression", inputs, (3,), most=n, center_point_box=pick.randint(0, 1), count=2)
 
 
+@pytest.mark.parametrize("apart", [0.0, 40.0])
+def test_suppression_of_many_boxes(apart: float) -> None:
+    """Those of one class among one another, or moved apart by class; some edges are no numbers, or infinite."""
+    n = 700
+    low = RNG.random((1, n, 2)) * 30 + apart * RNG.integers(0, 9, (1, n, 1))
+    boxes = np.concatenate([low, low + RNG.random((1, n, 2)) * 12], axis=2).astype(np.float32)
+    for number, row in zip((np.nan, np.inf, -np.inf), (3, 70, 400), strict=True):
+        boxes[0, row, row % 4] = number
+    scores = RNG.integers(0, 99, (1, 2, n)).astype(np.float32)
+    for limit in (0.0, 0.3):
+        inputs = [boxes, scores, np.array(n), np.array(limit, np.float32), np.array(4, np.float32)]
+        check("non_max_suppression", inputs, (2, 3, 4), count=2)
+
+
 @pytest.mark.parametrize("padding", ["constant", "border", "reflection", "symmetric"])
 @pytest.mark.parametrize("units", ["unnormalized", "normalized_minus_one_to_one", "normalized_zero_to_one"])
 @pytest.mark.parametrize("mode", ["linear", "nearest"])

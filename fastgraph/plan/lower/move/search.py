@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....ir import FLOAT32, Node, Value
-from ....kernels.move.rows import BOX, NUMBERS, WORDS, entry_bytes
+from ....kernels.move.rows import BOX, BUCKET_BYTES, BUCKETS, NUMBERS, WORDS, entry_bytes
 from ....ops.registry import attr
 from ..registry import Emit, Slot, lowers
 
@@ -78,8 +78,8 @@ def _suppress(e: Emit, node: Node, items: int, share: int, counts: Value, **more
     boxes, scores = node.operands[:2]
     limit, least = (node.input(i) for i in (3, 4))
     n, most = scores.type.dims[-1], node.out.type.dims[-1]
-    kept = -(-(most + e.tier.lanes) // e.tier.lanes) * e.tier.lanes
-    room = 8 * n + 4 * BOX * kept
+    blocks = -(-most // e.tier.lanes) + BUCKETS
+    room = 8 * n + BUCKET_BYTES * (BUCKETS + 1) + 4 * (BOX + 1) * e.tier.lanes * blocks
     most_overlap = np.zeros(1, FLOAT32) if limit is None else limit
     given = {"boxes": boxes, "scores": scores, "limit": most_overlap, "least": least}
     sizes = {"items": items, "share": share, "n": n, "most": most, "scratch_bytes": room}
