@@ -26,6 +26,10 @@ A core that writes panels takes half of the lines that the next step reads from 
 APART, APART_OF_MORE = 8, 4
 """Bytes of a thread's panels over those of its rows, from which on each core better reads its own panels of the
 weights only: of two or three threads, and of more, that read weights from one cache."""
+FAR, FAR_ROWS = 16, 96
+"""Weights of so many times the second-level cache come from memory for each block of rows, which then has so many rows
+at least: from the third-level cache, rows are fetched ahead.
+"""
 LATER_TILES = 8
 """Tiles of rows, at least, over which a chain is walked at once."""
 AHEAD, ALONE = 9.0, 2.5
@@ -150,7 +154,8 @@ def dot_pieces(
         height, wide = -found[nv][1], ceil(nv)
         units, panels = -(-m // height), -(-columns // (wide * tier.lanes))
         parts = column_parts(batch * units, panels, m, columns, threads)
-        block = max(1, l2 * 3 // 8 // (4 * words * height))
+        least = FAR_ROWS if 4 * words * n > FAR * l2 else height
+        block = max(least // height, l2 * 3 // 8 // (4 * words * height))
         if later:  # its sums are read again: they stay in the cache, but weights are not read for few rows
             block = min(block, max(LATER_TILES, l2 // 4 // (4 * columns * height)))
         pieces.append(DotPiece(start, columns, wide, {**costs.params(nv), **params}, height, block, parts))

@@ -398,6 +398,14 @@ def test_pieces_of_products_fit_the_registers(tier: Any, shape: tuple[int, int, 
         assert F32_COSTS.most_rows(tier, p.nv) * p.nv + p.nv < tier.registers
 
 
+def test_weights_that_no_cache_holds_are_read_for_many_rows() -> None:
+    """The dense layer behind the regions of Faster R-CNN, and one of an eighth of its weights."""
+    for tier in tiers.TIERS:
+        for k, far in ((12544, True), (1500, False)):
+            pieces = pick_dot(tier, Product(150, 1024, k), l2=1 << 19)
+            assert all((piece.block * piece.height >= 80) == far for piece in pieces)
+
+
 @drawn(60)
 def test_pieces_of_convolutions_fit_the_registers(pick: Random) -> None:
     tier, h = pick.choice(tiers.TIERS), pick.randint(1, 40)
