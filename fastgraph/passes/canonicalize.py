@@ -65,7 +65,9 @@ def strided_slice(g: Sweep, node: Node) -> bool:
     return g.becomes(y)
 
 
-@rule("canonical", "identity cast expand tile slice pad resize dropout clip", quantized=True)
+@rule(
+    "canonical", "identity cast expand tile slice pad resize dropout clip scatter_elements scatter_nd", quantized=True
+)
 def identity(g: Sweep, node: Node) -> bool:
     """Drop nodes that change nothing."""
     if not node.inputs or node.inputs[0] is None or len(node.outputs) != 1:
@@ -88,6 +90,8 @@ def identity(g: Sweep, node: Node) -> bool:
             from ..ops.resize import keeps_shape
 
             gone = same and keeps_shape(node, x.type.dims, out.type.dims)
+        case "scatter_elements" | "scatter_nd":
+            gone = same and node.operands[2].type.shape is not None and 0 in node.operands[2].type.shape
         case "dropout":
             training = node.const(2)
             gone = not node.has(2) or (training is not None and not np.any(training))

@@ -10,7 +10,7 @@ CATALOG = {
     "canonical": {
         "passes.canonicalize.spatial_axes": "*",
         "passes.canonicalize.strided_slice": "strided_slice",
-        "passes.canonicalize.identity": "cast clip dropout expand identity pad resize slice tile",
+        "passes.canonicalize.identity": "cast clip dropout expand identity pad resize scatter_elements scatter_nd slice tile",
         "passes.canonicalize.one_input": "concat max mean min sum",
         "passes.canonicalize.variadic": "max mean min sum",
         "passes.canonicalize.transpose": "transpose",

@@ -53,3 +53,12 @@ def test_halves_of_shuffled_channels(step: int, extent: int) -> None:
     net.output(*parts, net("Relu", net("Concat", *reversed(parts), axis=1)))
     model = net.agrees(1e-5, feeds={"x": x})
     assert "gather" not in {step.node.op for step in model.plan.program.steps}
+
+
+@pytest.mark.parametrize("op", ["ScatterElements", "ScatterND"])
+def test_what_nothing_is_scattered_to_is_left(op: str) -> None:
+    """As where no region of an image is of a level of Faster R-CNN's pyramid."""
+    net, x = Net(), np.ones((4, 3), F32)
+    index = net.const(np.zeros((0, 3) if op == "ScatterElements" else (0, 1)), np.int64)
+    y = net(op, net("Exp", net.input("x", x.shape)), index, net.const(np.zeros((0, 3)), F32))
+    assert ops(net, x, net("Neg", y)) == {"fused"}
