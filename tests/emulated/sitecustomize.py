@@ -17,7 +17,23 @@ os.environ.setdefault("FASTGRAPH_CACHE_DIR", os.path.expanduser("~/.cache/fastgr
 from fastgraph.kernels import lang
 from fastgraph.kernels.isa import tiers, x86_amx, x86_avx2, x86_avx512
 from fastgraph.kernels.isa.functions import floor
-from fastgraph.kernels.lang import F32, I32, U16, U32, Type, Value, choose, fma, hints, is_nan, larger, shuffle, smaller
+from fastgraph.kernels.lang import (
+    BF16,
+    F32,
+    I32,
+    U16,
+    U32,
+    Type,
+    Value,
+    choose,
+    fma,
+    hints,
+    is_nan,
+    larger,
+    memory,
+    shuffle,
+    smaller,
+)
 
 
 def in_halves(operation: Callable[..., Value]) -> Callable[..., Value]:
@@ -67,6 +83,19 @@ def permute_halves(self: Any, x: Value, index: Value) -> Value:
     return (found[0] | found[1] << 16).bits(x.type.number)
 
 
+def masked_as_words(called: Callable[..., Value]) -> Callable[..., Value]:
+    """Masked loads and stores of bf16 as those of integers: LLVM rounds the floats of absent lanes by a library."""
+
+    def call(name: str, kind: Type | None, *operands: Any) -> Value:
+        if not name.startswith("llvm.masked.") or "bf16" not in name:
+            return called(name, kind, *operands)
+        words = [x.bits(U16) if isinstance(x, Value) and x.type.number is BF16 else x for x in operands]
+        found = called(name.replace("bf16", "i16"), kind and U16.like(kind), *words)
+        return found.bits(BF16) if kind else found
+
+    return call
+
+
 def dot_bytes(self: Any, sums: Value, a: Value, w: Value) -> Value:
     for first in range(4):
         part = range(first, a.lanes, 4)
@@ -75,14 +104,21 @@ def dot_bytes(self: Any, sums: Value, a: Value, w: Value) -> Value:
 
 
 def to_bf16(self: Any, low: Value, high: Value) -> Value:
-    """VCVTNE2PS2BF16: half to even, NaN quieted, denormals 0."""
-    halves = []
-    for x in (low, high):
-        bits = x.bits(U32)
-        rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
-        rounded = choose((bits & 0x7F800000) == 0, bits >> 16 & 0x8000, rounded)
-        halves.append(choose(is_nan(x), bits >> 16 | 0x40, rounded).to(U16))
-    return shuffle(halves[0], range(2 * low.lanes), halves[1])
+    """VCVTNE2PS2BF16."""
+    return shuffle(near_bf16(low).bits(U16), range(2 * low.lanes), near_bf16(high).bits(U16))
+
+
+def near_bf16(x: Value) -> Value:
+    """VCVTNEPS2BF16: half to even, NaN quieted, denormals 0."""
+    bits = x.bits(U32)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    rounded = choose((bits & 0x7F800000) == 0, bits >> 16 & 0x8000, rounded)
+    return choose(is_nan(x), bits >> 16 | 0x40, rounded).to(U16).bits(BF16)
+
+
+def converted(to: Callable[[Value, Type], Value]) -> Callable[[Value, Type], Value]:
+    """Value.to, with the rounding to bf16 that is a function of a library to LLVM, for want of an instruction."""
+    return lambda x, number: near_bf16(x) if x.type.number is F32 and number.number is BF16 else to(x, number)
 
 
 def dot_pairs(self: Any, sums: Value, a: Value, w: Value) -> Value:
@@ -118,6 +154,8 @@ def emulate() -> None:
     tiers.Tier.features = property(
         lambda tier: features(tier._replace(lanes=8, needs=tuple(flag for flag in tier.needs if flag in here)))
     )
+    Value.to = converted(Value.to)
+    memory.called = masked_as_words(memory.called)
     place = tiers.Tier._fields.index("cpu")
     tiers.Tier.cpu = property(lambda tier: tuple.__getitem__(tier, place).replace("v4", "v3"))
     for name in ("dot_halves", "pair_sums", "pack", "shuffle_bytes"):
