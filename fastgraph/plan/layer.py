@@ -11,6 +11,7 @@ import numpy as np
 from ..freedoms import free
 from ..ir import FLOAT32, Node, Value
 from ..ir.quantization import reals
+from ..ir.weights import once
 from ..kernels.gemm.pack import Arrangement, arranged
 from ..kernels.gemm.pack_int8 import part_again
 from ..kernels.gemm.pick_conv import Geometry, Triple, merge_factor, split_row, widened
@@ -100,7 +101,7 @@ class Layer(NamedTuple, Generic[Numbers]):
     """form: "dense", "depthwise" or "conv". window: of a dense layer, rows are pixels of one row of a map. inputs:
     channels of x; operands: how those of the chain are spread; zero: the stored number for 0.0 in x, which is s8 where
     `signed`; ldx, ldy: elements from pixel to pixel of x and of the result; narrow: whether x, of reals, may be bf16
-    where the layer's kernel reads it.
+    where the layer's kernel reads it; finite: whether all weights are, so that sums may leave out padding.
     """
 
     numbers: Numbers
@@ -114,6 +115,7 @@ class Layer(NamedTuple, Generic[Numbers]):
     ldx: int = 0
     ldy: int = 0
     narrow: bool = False
+    finite: bool = True
 
     @property
     def pixels(self) -> int:
@@ -144,7 +146,8 @@ class Layer(NamedTuple, Generic[Numbers]):
         how = Arrangement(self.groups, merge_factor(tier.lanes // part, self.groups, self.n // self.groups))
         c = self.numbers.weights.shape[-1] * how.factor
         item = 4 if isinstance(self.numbers, Reals) else 1
-        return geometry(self.window, how.merged, c, self.ldx, item)._replace(zeros=not self.zero), how
+        zeros = not self.zero and self.finite
+        return geometry(self.window, how.merged, c, self.ldx, item)._replace(zeros=zeros), how
 
 
 def geometry(w: Window, groups: int, c: int, ldx: int, item: int) -> Geometry:
@@ -267,7 +270,20 @@ def _layer(node: Node, form: str, numbers: Numbers) -> Layer[Numbers]:
         where = window(node)
     groups = 1 if form == "dense" else node.attrs["groups"]
     signed = x.type.dtype == np.int8
-    return Layer(numbers, form, where, groups, last(x), operands, zero_point(x), signed)
+    finite = form != "conv" or isinstance(numbers, Integers) or all_finite(numbers.weights)
+    return Layer(numbers, form, where, groups, last(x), operands, zero_point(x), signed, finite=finite)
+
+
+def all_finite(weights: np.ndarray) -> bool:
+    """Whether all are finite: a tile of several rows of a map reads padding by the taps of any of these, and which they
+    are goes by the number of threads. It is found once for a model's plans.
+    """
+    return bool(once(_finite, weights))
+
+
+def _finite(weights: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return np.array(np.isfinite(weights.sum()) or np.isfinite(weights).all())
 
 
 def form_of(node: Node) -> str | None:

@@ -22,7 +22,7 @@ class Transposed(NamedTuple):
     channels a group.
 
     Triples are (depth, height, width); fewer dimensions have leading ones (and pads of 0). pads: those
-    before.
+    before. zeros: whether sums may leave out products by what lies outside of x, as all weights are finite.
     """
 
     images: int
@@ -35,6 +35,7 @@ class Transposed(NamedTuple):
     strides: Triple = (1, 1, 1)
     dilations: Triple = (1, 1, 1)
     pads: Triple = (0, 0, 0)
+    zeros: bool = True
 
     @property
     def pixels(self) -> int:
@@ -142,7 +143,7 @@ def phases(g: Transposed, ldx: int) -> list[Phase] | None:
     found = []
     for y, x in product(down, across):
         kernel, out, pads = (1, len(y.taps), len(x.taps)), (1, y.outputs, x.outputs), (0, y.pad, x.pad)
-        part = plain._replace(kernel=kernel, out=out, pads=pads, gaps=g.out[1] > 1)
+        part = plain._replace(kernel=kernel, out=out, pads=pads, zeros=g.zeros, gaps=g.out[1] > 1)
         found.append(Phase((y.first, x.first), (y.taps, x.taps), part))
     return found
 

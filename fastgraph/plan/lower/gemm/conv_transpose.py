@@ -34,7 +34,7 @@ from ....kernels.isa.tiers import Tier
 from ....kernels.pointwise.rows import FORMS
 from ....ops.conv import transposed_window
 from ....ops.window import is_near
-from ...layer import Integers, Reals, chain_of, integers, parameters, three
+from ...layer import Integers, Reals, all_finite, chain_of, integers, parameters, three
 from ...quantized import zero_point
 from ..epilogue import ending, epilogue, product_ending
 from ..registry import Emit, Slot, last, lowers
@@ -57,7 +57,7 @@ def transposed(node: Node) -> Transposed | None:
 def _f32(node: Node) -> tuple[Transposed, Reals] | None:
     found = parameters(node)
     g = transposed(node) if found else None
-    return (g, found) if g and found else None
+    return (g._replace(zeros=all_finite(found.weights)), found) if g and found else None
 
 
 @lowers("conv_transpose", match=_f32, strided_in=True, strided_out=True, in_place=True)

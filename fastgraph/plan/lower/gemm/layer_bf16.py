@@ -49,7 +49,7 @@ def _geometry(layer: Layer[Reals], tier: Tier) -> tuple[Geometry, Arrangement]:
         return g, how
     if g.c % 2 == 0:
         return g._replace(item=2), how
-    return geometry(layer.window, 1, g.c + 1, g.c + 1, 2), how
+    return geometry(layer.window, 1, g.c + 1, g.c + 1, 2)._replace(zeros=g.zeros), how
 
 
 def _times(layer: Layer[Reals], tier: Tier) -> list[float]:

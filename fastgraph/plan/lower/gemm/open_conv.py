@@ -28,8 +28,9 @@ def _opened(node: Node, form: str) -> Window | None:
 
 
 def _geometry(node: Node) -> Geometry | None:
+    """Its padding is multiplied, as weights may turn out to be NaN or infinite."""
     found = _opened(node, "conv")
-    return found and geometry(found, node.attrs["groups"], node.y.type.dims[-1], last(node.x), 4)
+    return found and geometry(found, node.attrs["groups"], node.y.type.dims[-1], last(node.x), 4)._replace(zeros=False)
 
 
 @lowers("conv", match=_geometry, strided_out=True)
