@@ -125,6 +125,43 @@ def test_three_labels(way: str, base: int) -> None:
     agree(rows(rng, F32), "TreeEnsembleClassifier", post_transform=way, classlabels_int64s=[4, -7, 9], **attrs)
 
 
+def some(attrs: dict[str, Any], *left: int) -> dict[str, Any]:
+    """Without what leaves hold at these places of their lists."""
+    return {
+        name: [v for i, v in enumerate(values) if i not in left] if name.startswith("class_") else values
+        for name, values in attrs.items()
+    }
+
+
+@pytest.mark.parametrize("way, base", list(product(WAYS, (0, 1))))
+def test_a_label_that_no_leaf_scores_is_not_chosen(way: str, base: int) -> None:
+    """Also where all other scores are negative; base values score all."""
+    rng = np.random.default_rng(6)
+    attrs = grown(rng, 2, 1, ("BRANCH_LEQ",), False) | ({"base_values": [0.5, -0.25, 0.75]} if base else {})
+    attrs |= held(rng, attrs, "class", 3, -1)
+    attrs["class_weights"] = [-abs(w) for w in attrs["class_weights"]]
+    attrs = some(attrs, 1, 3, 7, 8, 9)
+    agree(rows(rng, F32), "TreeEnsembleClassifier", post_transform=way, classlabels_int64s=[4, -7, 9], **attrs)
+
+
+@pytest.mark.parametrize("way, least, second", list(product(WAYS, (0, -1), (0, 1))))
+def test_leaves_without_the_one_score(way: str, least: float, second: int) -> None:
+    rng = np.random.default_rng(5)
+    attrs = grown(rng, 2, 1, ("BRANCH_LEQ",), False)
+    attrs |= held(rng, attrs, "class", 1, least)
+    attrs["class_ids"] = [second] * len(attrs["class_ids"])
+    labels = ["no", "yes"]
+    agree(rows(rng, F32), "TreeEnsembleClassifier", post_transform=way, classlabels_strings=labels, **some(attrs, 0, 2))
+
+
+def test_one_base_value_of_two_labels_is_the_first_ones() -> None:
+    rng = np.random.default_rng(5)
+    attrs = grown(rng, 2, 1, ("BRANCH_LEQ",), False) | {"base_values": [-9.0]}
+    attrs |= held(rng, attrs, "class", 2, 0)
+    attrs["class_weights"] = [w + 0.25 for w in attrs["class_weights"]]
+    agree(rows(rng, F32), "TreeEnsembleClassifier", classlabels_int64s=[0, 1], **attrs)
+
+
 @pytest.mark.parametrize("dtype", ["f8", "i8", "i4"])
 def test_other_elements(dtype: str) -> None:
     rng = np.random.default_rng(7)

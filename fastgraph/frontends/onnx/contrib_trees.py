@@ -35,6 +35,15 @@ class _Weights:
     amounts: np.ndarray
 
 
+@dataclass
+class _Ends:
+    """Where rows end: `at` [rows, trees], the leaves' places in the tables."""
+
+    branches: Branches
+    tables: Tables
+    at: Value
+
+
 @contrib(
     f"ai.onnx.ml.TreeEnsembleRegressor: X -> Y | {_NODES} {_LEAVES.format('target')} n_targets:int?"
     " aggregate_function=SUM"
@@ -45,7 +54,7 @@ def regressor(
     """The sum, mean, least or greatest of what the leaves hold for each target."""
     branches, weights, base = _read(c, x, attrs, "target")
     count = n_targets or 1
-    scores = _aggregated(c, x, branches, weights, count, aggregate_function)
+    scores = _aggregated(c, _ends(c, x, branches), weights, count, aggregate_function)
     return c.cast(_target(c, scores, base, count, post_transform), np.float32)
 
 
@@ -56,32 +65,50 @@ def regressor(
 def classifier(
     c: Call, x: Value, classlabels_int64s: Any, classlabels_strings: Any, post_transform: str, **attrs: Any
 ) -> list[Value]:
-    """[the label of the greatest score, the scores]. One score stands for the second of two labels.
+    """[the label of the greatest score, the scores]. One score stands for the second of two labels. A label that no
+    leaf of a row scores is not the row's, unless there are base values.
 
-    Where leaves score both of two labels, onnxruntime gives the second if its score is above 0. That is not followed.
+    Where leaves score both of two labels, onnxruntime gives the second if its score is above 0, as a 1 where labels are
+    other numbers. That is not followed.
     """
     branches, weights, base = _read(c, x, attrs, "class")
     labels = labels_of(classlabels_int64s, classlabels_strings)
     classes = np.unique(weights.results)
     if len(labels) < 2 or (len(labels) == 2 and len(base) == 2):
         c.unsupported(f"with {len(labels)} labels and {len(base)} base values")
-    alone = len(labels) == 2 and len(classes) == 1
-    if not alone:
-        scores = _aggregated(c, x, branches, weights, len(labels), "SUM")
-        best = c("arg_max", scores if not len(base) else scores + _like(c, base, scores), axis=-1, keepdims=0)
-        scores = _target(c, scores, base, len(labels), post_transform)
-        return [labelled(c, labels, best), c.cast(scores, np.float32)]
+    ends = _ends(c, x, branches)
+    if len(labels) == 2 and len(classes) == 1:
+        return _of_one_score(c, ends, weights, base, labels, post_transform)
+    scores = _aggregated(c, ends, weights, len(labels), "SUM")
+    if len(base) == 1 and len(labels) == 2:
+        base = np.append(base, 0)
+    scored = None if len(base) else _scored(c, ends, weights, len(labels))
+    found = scores + _like(c, base, scores) if len(base) else scores
+    best = c(
+        "arg_max", found if scored is None else c("where", scored, found, c.number(-np.inf, found)), axis=-1, keepdims=0
+    )
+    return [labelled(c, labels, best), c.cast(_target(c, scores, base, len(labels), post_transform), np.float32)]
+
+
+def _of_one_score(
+    c: Call, ends: _Ends, weights: _Weights, base: np.ndarray, labels: np.ndarray, post_transform: str
+) -> list[Value]:
+    """The results for two labels of which leaves score one."""
     only = _Weights(weights.nodes, np.zeros_like(weights.results), weights.amounts)
-    score = _aggregated(c, x, branches, only, 1, "SUM")
-    first = classes[0] == 0
+    score = _aggregated(c, ends, only, 1, "SUM")
+    first = not weights.results.any()
     if first and len(base):
         score = score + _like(c, base, score)
     positive = not (weights.amounts < 0).any()
     chosen = c.cast(score > (0.5 if positive else 0.0), np.int64)
-    other = 1.0 - score if first and positive and post_transform != "LOGISTIC" else -score
-    both = c.join([other if first else score - score, score], axis=-1)
+    rest = 1.0 - score if positive and post_transform != "LOGISTIC" else -score
+    both = c.join([rest if first else score - score, score], axis=-1)
     way = "NONE" if first and post_transform in ("SOFTMAX", "SOFTMAX_ZERO") else post_transform
-    return [labelled(c, labels, c.reshape(chosen, -1)), c.cast(transformed(c, both, way), np.float32)]
+    found = transformed(c, both, way)
+    scored = None if first or post_transform == "LOGISTIC" else _scored(c, ends, only, 1)
+    if scored is not None:
+        found = c("where", scored, found, c.join([rest, score], axis=-1))
+    return [labelled(c, labels, c.reshape(chosen, -1)), c.cast(found, np.float32)]
 
 
 @contrib(
@@ -103,7 +130,7 @@ def ensemble(
     branches = Branches.of_ensemble(c, x, attrs, len(targets))
     weights = _Weights(np.arange(len(targets)) + len(listed(attrs["nodes_featureids"])), targets, amounts)
     count = n_targets or 1
-    scores = _aggregated(c, x, branches, weights, count, ways[aggregate_function])
+    scores = _aggregated(c, _ends(c, x, branches), weights, count, ways[aggregate_function])
     return c("cast_like", _target(c, scores, np.zeros(0), count, TRANSFORMS[post_transform]), x)
 
 
@@ -120,26 +147,44 @@ def _read(c: Call, x: Value, attrs: dict[str, Any], kind: str) -> tuple[Branches
     return branches, _Weights(nodes, results, amounts), np.asarray(attrs["base_values"] or [] if base is None else base)
 
 
-def _aggregated(c: Call, x: Value, branches: Branches, weights: _Weights, count: int, way: str) -> Value:
+def _ends(c: Call, x: Value, branches: Branches) -> _Ends:
+    found = tables(c, branches)
+    return _Ends(branches, found, _leaves(c, x, found))
+
+
+def _aggregated(c: Call, ends: _Ends, weights: _Weights, count: int, way: str) -> Value:
     """[rows, count]: the scores."""
     if way not in ("SUM", "AVERAGE", "MIN", "MAX") or count < 1:
         c.fail(f"found aggregate_function {way!r} for {count} results")
     if len(weights.results) and not 0 <= weights.results.min() <= weights.results.max() < count:
         c.fail(f"expected leaves to add to results below {count}, found {weights.results.max()}")
-    t = tables(c, branches)
-    amounts = np.zeros((len(branches.features), count), t.thresholds.dtype)
+    t, alone = ends.tables, count == 1
+    amounts = np.zeros((len(ends.branches.features), count), t.thresholds.dtype)
     np.add.at(amounts, (weights.nodes, weights.results), weights.amounts)
-    held = np.zeros((len(branches.features), count), bool)
-    held[weights.nodes, weights.results] = True
-    if way in ("MIN", "MAX") and not held[branches.features < 0].all():
+    if way in ("MIN", "MAX") and _held(ends, weights, count) is not None:
         c.unsupported(f"with aggregate_function {way} and leaves that hold nothing for some results")
-    reached = _leaves(c, x, t)
-    alone = count == 1
-    parts = c.pick(c.const(amounts[t.nodes, 0] if alone else amounts[t.nodes]), reached, axis=0)
+    parts = c.pick(c.const(amounts[t.nodes, 0] if alone else amounts[t.nodes]), ends.at, axis=0)
     if way in ("MIN", "MAX"):
         return c("reduce_min" if way == "MIN" else "reduce_max", parts, [1], keepdims=int(alone))
     total = c.sum(parts, [1], keep=alone)
     return total / c.number(float(len(t.roots)), total) if way == "AVERAGE" else total
+
+
+def _held(ends: _Ends, weights: _Weights, count: int) -> np.ndarray | None:
+    """[nodes, count]: the results that a leaf adds to; None where each adds to all."""
+    held = np.zeros((len(ends.branches.features), count), bool)
+    held[weights.nodes, weights.results] = True
+    return None if held[ends.branches.features < 0].all() else held
+
+
+def _scored(c: Call, ends: _Ends, weights: _Weights, count: int) -> Value | None:
+    """[rows, count]: the results that a row's leaves add to; None where that is all of them."""
+    held = _held(ends, weights, count)
+    if held is None:
+        return None
+    parts = c.pick(c.const(held[ends.tables.nodes].astype(np.float32)), ends.at, axis=0)
+    most = c("reduce_max", parts, [1], keepdims=0)
+    return most > c.number(0.0, most)
 
 
 def _leaves(c: Call, x: Value, t: Tables) -> Value:
