@@ -125,7 +125,7 @@ class Interpreter:
 
     def _view(self, index: int, graph: int) -> np.ndarray:
         known = self._networks.get(graph)
-        if known is not None and known.ready and index in known.arrays:
+        if known is not None and index in known.arrays:
             return known.arrays[index]
         if not 0 <= graph < len(self._file.graphs):
             raise ValueError(f"expected a sub-graph from 0 to {len(self._file.graphs) - 1}, found {graph}")

@@ -21,7 +21,7 @@ Shape = tuple[int, ...]
 
 
 class Network:
-    """One sub-graph. `shapes`: those of its inputs; `arrays`: of its inputs and, after a run, of its results;
+    """One sub-graph. `shapes`: those of its inputs; `arrays`: of its inputs, and its results as the last run left them;
     `ready`: whether there is a plan for these shapes. `keep`: whether inner tensors are to be had, too. `variables`, by
     name: what the networks of a file share.
     """
@@ -45,15 +45,12 @@ class Network:
         if index not in self.shapes:
             raise RuntimeError(f"tensor {index} is no input: only inputs can be resized")
         tensor = self.file.tensor(self.index, index)
-        own = tuple(tensor.shape)
-        signature = tuple(tensor.shape_signature) or own
-        if len(shape) == len(signature):
-            changed = [axis for axis, extent in enumerate(signature) if extent not in (-1, shape[axis])]
-        else:
-            changed = list(range(len(shape)))
-        if strict and changed:
+        now, own = self.shapes[index], tuple(tensor.shape)
+        signature = tuple(tensor.shape_signature)
+        fits = len(shape) == len(now) and all(a in (-1, b) for a, b in zip(signature or now, shape, strict=False))
+        if strict and not fits:
             raise RuntimeError(
-                f"tensor {index} {tensor.name!r}: expected the shape {list(signature)}, of which only -1 can be "
+                f"tensor {index} {tensor.name!r}: expected the shape {list(signature or now)}, of which only -1 can be "
                 f"resized, found {list(shape)}"
             )
         if min(shape, default=0) < 0:
@@ -61,7 +58,8 @@ class Network:
         if shape == self.shapes[index]:
             return
         self.shapes[index], self.ready = shape, False
-        before = self.open.get(index, tuple(None if extent == -1 else extent for extent in signature))
+        self.arrays.pop(index, None)
+        before = self.open.get(index, tuple(None if extent == -1 else extent for extent in signature or own))
         if len(before) != len(shape) or any(extent not in (None, shape[axis]) for axis, extent in enumerate(before)):
             kept = before if len(before) == len(shape) else (None,) * len(shape)
             self.open[index] = tuple(

@@ -214,6 +214,29 @@ def test_shapes_change_and_come_back() -> None:
     np.testing.assert_array_equal(ours.get_tensor(0), x)
 
 
+def test_strict_goes_by_the_shape_at_hand_where_the_file_has_no_signature() -> None:
+    m = Model()
+    x = m.input((1, 4), name="x")
+    theirs, ours = both(m.bytes(m.op("RELU", [x], [(1, 4)])))
+    sizes = ([2, 4], False), ([2, 4], True), ([1, 4], True), ([3, 4, 1], False), ([3, 4, 1], True), ([3, 4], True)
+    for size, strict in (*sizes, ([], True), ([], False), ([], True), ([1], True)):
+        found = [outcome(each.resize_tensor_input, x, size, strict=strict) for each in (ours, theirs)]
+        assert found[0] is found[1], (size, strict)
+
+
+def test_results_stay_until_memory_is_planned_again() -> None:
+    for interpreter in both(dense()):
+        for shape in ([3, 4], [1, 4], [3, 4]):
+            interpreter.resize_tensor_input(0, shape)
+            interpreter.allocate_tensors()
+            interpreter.set_tensor(0, np.ones(shape, F32))
+            interpreter.invoke()
+            for other in ([2, 4], shape):
+                interpreter.resize_tensor_input(0, other)
+                assert outcome(interpreter.get_tensor, 0) is outcome(interpreter.tensor(0)) is ValueError
+                assert interpreter.get_tensor(3).shape == (shape[0], 2)
+
+
 def test_extents_that_the_file_fixes_are_resized_too() -> None:
     m = Model()
     x = m.input((1, 6, 6, 2), np.int8, (0.5, 1), name="x")
