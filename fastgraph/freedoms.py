@@ -15,9 +15,10 @@ and "in_place" (storage.py), "reuse" (of the memory of dead values, lower/build.
 lower/epilogue.py), "reals_of_bytes" (layers of bytes that end in reals, layer.py), "locality" (offsets by the threads
 that write there, locality.py), "narrow" (values in bfloat16, lower/narrow.py), "residual" (sums at the ends of layers
 of bytes, lower/build.py), "disjoint" and "phases" (transposed convolutions without overlap, and others as convolutions,
-lower/gemm/conv_transpose.py), "byte_weights" (of few rows, lower/gemm/dynamic.py), "amx_blocks" (codes of few bits on
-tiles, lower/gemm/blocks.py), "words" (activations of 16 bits as rounded reals, passes/words.py), and "direct" (feeds
-and results outside of the arena, runtime/direct.py). Without "control", a stage, NumPy runs all control flow.
+lower/gemm/conv_transpose.py), "byte_weights" (of few rows, lower/gemm/dynamic.py), "together" (products of words of
+bytes summed in 16 bits, layer.py), "amx_blocks" (codes of few bits on tiles, lower/gemm/blocks.py), "words"
+(activations of 16 bits as rounded reals, passes/words.py), and "direct" (feeds and results outside of the arena,
+runtime/direct.py). Without "control", a stage, NumPy runs all control flow.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Integers(NamedTuple):
         small; and the part of a panel's words that are summed again then.
         """
         again = 1.0
-        if multiplies_small(tier) and self.weights.size:
+        if multiplies_small(tier) and self.weights.size and free("together"):
             again = self._again(tier, together) if self._greatest() > SMALL // together else 0.0
         small = again <= AGAIN
         return Sums(self.out, self.rowsum(tier), small), again if small else 0.0

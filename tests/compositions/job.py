@@ -22,6 +22,12 @@ WAYS_TO_PLAN = "bands winograd views in_place reuse later residual".split()
 WAYS_TO_COMPUTE = "reals_of_bytes byte_weights apart phases activations amx_blocks".split()
 """Freedoms (fastgraph/freedoms.py) without which there is another plan."""
 
+WAYS_OF_LAYERS = {
+    True: "together depthwise_int8_pairs depthwise_int8_across depthwise_int8_window depthwise_int8 row_int8".split(),
+    False: "edges columns depthwise_across depthwise grouped disjoint".split(),
+}
+"""Those of which a layer of bytes, or of floats, is computed in another way."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -59,7 +65,13 @@ def job(seed: int, palette: int | None = None, tiers: bool = True, count: int = 
         groups.append(["late"])
     others = [r.choice(group) for group in r.sample(groups, count - len(open_))]
     precise = [f"bfloat16 {r.choice(r.choice(WAYS))}"] if r.random() < BFLOAT16 and is_multiplied() else []
-    return Job(seed, palette, form, (*open_, *others, *precise))
+    in_bytes = any(word in form for word in ("u8", "s8", "int8"))
+    layers = [f"without {r.choice(WAYS_OF_LAYERS[in_bytes])}"] if r.random() < LAYERS else []
+    return Job(seed, palette, form, (*open_, *others, *precise, *layers))
+
+
+LAYERS = 0.25
+"""How often a layer's kernels are held against others, beside another variant."""
 
 
 BFLOAT16 = 0.3

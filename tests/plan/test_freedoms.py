@@ -7,6 +7,7 @@ import pytest
 
 import fastgraph as fg
 from fastgraph.freedoms import free, thresholds, without
+from fastgraph.kernels.isa.tiers import multiplies_small, usable
 from fastgraph.passes.stages import STAGES
 from tests.blocks import conv
 from tests.nets import Net, assert_close, by_onnxruntime, feeds_for
@@ -35,6 +36,25 @@ def test_a_plan_without(freedom: str) -> None:
     assert str(other.plan) != str(usual.plan)
     feeds = feeds_for(usual)
     assert_close(list(other.run(feeds).values()), by_onnxruntime(source, feeds), 1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 9])
+def test_products_of_words_are_not_summed_in_16_bits_without(rows: int) -> None:
+    """Where any tier does so: some weights are the greatest there are, and x is all 255."""
+    net, scale, zero = Net(), np.array(0.5, np.float32), np.array(0, np.uint8)
+    weights = np.random.default_rng(0).integers(-40, 41, (37, 24)).astype(np.int8)
+    weights[5, 7], weights[11:13, 3] = -128, 127
+    x = net("DequantizeLinear", net.input("x", (rows, 37), np.uint8), net.const(scale), net.const(zero))
+    w = net("DequantizeLinear", net.const(weights), net.const(scale), net.const(np.array(0, np.int8)))
+    y = net("QuantizeLinear", net("MatMul", x, w), net.const(np.array(99, np.float32)), net.const(zero))
+    net.output(y, dtype=np.uint8)
+    full = np.full((rows, 37), 255, np.uint8)
+    for tier in usable():
+        usual = net.load(isa=tier.name)
+        with without("together"):
+            other = net.load(isa=tier.name)
+        assert (str(other.plan) != str(usual.plan)) == multiplies_small(tier)
+        np.testing.assert_array_equal(other(full), usual(full))
 
 
 def test_freedoms_come_back() -> None:
