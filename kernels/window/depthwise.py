@@ -26,7 +26,8 @@ def make_depthwise(tier: Tier, size: int, stride: int, tile: int, vectors: int, 
     """
     f32 = F32.vector(tier.lanes)
     kind = BF16.like(f32) if narrow else f32
-    return nest(DEPTHWISE, tiles(DEPTHWISE, kind, *_sums(f32, kind, Shape(size, stride, tile, vectors), 1)))
+    shape = Shape(size, stride, tile, vectors)
+    return nest(DEPTHWISE, tiles(DEPTHWISE, kind, *_sums(f32, kind, shape, 1)), copied=kind)
 
 
 def make_grouped(tier: Tier, size: int, stride: int, tile: int, group: int, element: str) -> Callable:
@@ -50,7 +51,7 @@ def _sums(f32: Type, kind: Type, shape: Shape, group: int) -> tuple[Shape, Calla
     def sums_of(r: Any, where: Tile) -> list[Value]:
         weights, bias = word.number.at(r.weights) + where.place.channel, F32.at(r.bias) + where.place.channel
         sums = registers(constants(f32, bias, vectors) * tile)
-        line, step = r.w * r.ldx * r.dilation_y, r.ldx * r.dilation_x
+        line, step = (where.ldx(r) * distance for distance in (r.w * r.dilation_y, r.dilation_x))
 
         def add_row(p: Any) -> None:
             """Add the taps of row p of the window."""

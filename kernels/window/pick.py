@@ -29,7 +29,10 @@ SPILLED = 1.4
 """So much longer takes the arithmetic of taps that are added together, where two vectors of them and of their sums are
 more than there are registers. One vector is as slow where the pixels of a tile want more than CROWDED lines of a set of
 the first-level cache: it reads half of each line at a time."""
-CROWDED, SETS, LINE = 20, 64, 64
+CROWDED, SETS, LINE, L1 = 20, 64, 64, 32 << 10
+APART = 5
+"""So many lines of a set under a tile stay in the cache. Where there are more, tiers of 16 registers copy a line or two
+of each pixel: as many as leave the rows of a window in the cache. Fitted to 22 layers of windows of 3 to 11."""
 LEAST_SPACED = 3
 """Where the outputs of a tile are n columns apart, tiles are used for rows of at least LEAST_SPACED * n outputs."""
 LEAST_ROWS = 3
@@ -169,7 +172,7 @@ def _any_cycles(tier: Tier, g: Window, vectors: int) -> float:
 
 def _lines_of_a_set(g: Window, tile: int) -> float:
     """How many lines with the same channels of the pixels under a tile lie in a set of the cache."""
-    pixels = g.kernel[1] * ((tile - 1) * g.strides[2] + g.reach[2])
+    pixels = g.kernel[1] * min((tile - 1) * g.strides[2] + g.reach[2], g.size[2])
     return pixels * gcd(SETS * LINE, max(4 * g.channels, LINE)) / (SETS * LINE)
 
 
@@ -243,7 +246,27 @@ def window_args(
         found["band"] = band_rows(window, found["block"], threads)
     if "fetch" in slots:
         found["fetch"] = int(_map_bytes(params, window) > near)
+    if "copied" in slots:
+        block = _copied(tier, params, window)
+        found |= copy_args(params, window, block, threads) if block else {"copied": 0, "scratch": 0, "scratch_bytes": 0}
     return found
+
+
+def _copied(tier: Tier, params: dict[str, Any], g: Window) -> int:
+    """Channels that are copied together: those of one or two lines, where reading them where they lie is slower; else
+    0."""
+    if tier.registers >= 32 or _lines_of_a_set(g, params["tile"]) <= APART:
+        return 0
+    few = LINE // (2 if params["narrow"] else 4)
+    return 2 * few if 2 * LINE * g.size[2] * g.kernel[1] <= L1 else few
+
+
+def copy_args(params: dict[str, Any], g: Window, block: int, threads: int) -> dict[str, int]:
+    """The slots of a kernel that copies so many channels at a time, but for the scratch."""
+    line = (2 if params["narrow"] else 4) * block * g.size[2]
+    band = band_rows(g, block, threads, line)
+    rows = (band - 1) * g.strides[1] + g.reach[1]
+    return {"block": block, "band": band, "copied": block, "scratch_bytes": rows * line, "fetch": 0}
 
 
 def _block(tier: Tier, name: str, params: dict[str, Any], window: Window) -> int:
@@ -261,13 +284,14 @@ def _map_bytes(params: dict[str, Any], g: Window) -> int:
     return item * g.channels * g.images * (prod(g.size) + prod(g.out))
 
 
-def band_rows(g: Window, block: int, threads: int) -> int:
-    """Rows of y to compute for `block` channels before the next: their input takes half of the cache.
+def band_rows(g: Window, block: int, threads: int, row: int = 0) -> int:
+    """Rows of y to compute for `block` channels before the next: their input takes half of the cache. row: bytes of a
+    row of it, if not those of all channels.
 
     Threads share the rows where these are enough, as in the layers before and after: what a core has written is near
     it. Else there are enough bands if blocks don't divide among the threads.
     """
-    row = 4 * g.size[2] * g.channels
+    row = row or 4 * g.size[2] * g.channels
     fits = max(4, (L2 // 2 // row - g.kernel[1]) // g.strides[1] + 1)
     rows = g.out[0] * g.out[1]
     own = -(-rows // threads)

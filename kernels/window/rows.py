@@ -83,8 +83,23 @@ _ENDING: dict[str, Any] = {
 _FIXED = "== size and stride * dilation_x % stride_x == 0"
 """Conditions on a window's columns: as many as the kernel is compiled for, outputs of a tile spaced as the taps are."""
 _ITEM = "(2 if narrow else 4)"
+COPIED = Record(
+    copied=number(
+        "elements from pixel to pixel of a copy of a block's channels in the rows that a band reads; 0: there is none; "
+        "either gives the same bits",
+        "== 0 or copied >= block",
+    ),
+    scratch=works(
+        "the copy", f"{_ITEM} * ((band - 1) * stride_y + (k_h - 1) * dilation_y + 1) * w * copied", when="copied > 0"
+    ),
+    scratch_bytes="bytes of it that each thread has",
+)
 DEPTHWISE = (
-    _windows(_maps(_ITEM, _ITEM, _LAST), "== 1", _FIXED) + FETCH + PARAMETERS + ending(**_ENDING, forms=ALL_FORMS)
+    _windows(_maps(_ITEM, _ITEM, _LAST), "== 1", _FIXED)
+    + FETCH
+    + COPIED
+    + PARAMETERS
+    + ending(**_ENDING, forms=ALL_FORMS)
 )
 _OF_ELEMENT = "(2 if element == 'bf16' else 4)"
 GROUPED = (

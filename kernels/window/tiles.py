@@ -41,6 +41,10 @@ class Tile:
     planes: Range | None = None
     high: Value | None = None
 
+    def ldx(self, r: Any) -> Value:
+        """Elements from pixel to pixel of x."""
+        return self.place.maps.ldx if self.place.maps else r.ldx
+
 
 class Shape(NamedTuple):
     """`tile` outputs by `vectors` of channels. Windows have `size` columns, and outputs are `stride` taps apart."""
@@ -77,7 +81,7 @@ def tiles(
         else:
             begin, rows = rows_inside(r, place, item)
         spacing = divide(r.dilation_x * shape.stride, r.stride_x)
-        before = -(r.pad_x * r.ldx)
+        before = -(r.pad_x * (place.maps.ldx if place.maps else r.ldx))
         x = kind.number.at(begin) + before
         for first in over(smaller(spacing, r.out_w)):
             for column in over(first, r.out_w, spacing * shape.tile):
@@ -103,7 +107,7 @@ def _all_channels(
         with when(~inside):
             count.value = steps(r.out_w, where.column, where.spacing, tile)
             columns.value = _existing_columns(r, left, count.value, shape)
-        begin = where.x + start * r.ldx
+        begin = where.x + start * where.ldx(r)
         if "fetch" in record:
             with when(r.fetch != 0):
                 fetch(r, place, begin, where.column)

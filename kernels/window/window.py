@@ -6,12 +6,12 @@ Loads take whole vectors even where fewer channels are left: what follows a tens
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from ..core.record import Record, fields
 from ..isa.integer import dot_halves
-from ..lang import Registers, Value, constant_memory, over, pieces, register, settle, share, tier, traced, when
+from ..lang import Registers, Value, constant_memory, over, pieces, register, settle, share, tier, traced, when, whole
 from ..lang.instructions import choose, divide, fma, larger, remainder, smaller
 from ..lang.types import F32, I64, Type, integer
 
@@ -19,16 +19,24 @@ Range = tuple[Value, Value]
 """From the first to behind the last."""
 
 
+class Maps(NamedTuple):
+    """The address of what an image has in row 0, column 0 and channel 0, and elements from pixel to pixel."""
+
+    x: Value
+    ldx: Value
+
+
 @dataclass(frozen=True)
 class Place:
     """The position of a tile, as int64 values. `args`: the record's address; channels `channel` to `end`; `row` counts
-    rows of y in all planes of an image."""
+    rows of y in all planes of an image. `maps`: where x is read, if not where it lies."""
 
     args: Value
     image: Value
     row: Value
     channel: Value
     end: Value
+    maps: Maps | None = None
 
 
 def slots(args: Value, record: Record, first: int = 0) -> Any:
@@ -62,9 +70,11 @@ def spread(pointer: Value, stride: Value, count: int) -> list[Value]:
     return pointers
 
 
-def nest(record: Record, row_of_outputs: Callable[[Place], None], height: int = 1) -> Callable:
+def nest(
+    record: Record, row_of_outputs: Callable[[Place], None], height: int = 1, copied: Type | None = None
+) -> Callable:
     """The kernel function that covers y with what `row_of_outputs` computes, as in `covers`."""
-    outputs = covers(record, row_of_outputs, height)
+    outputs = covers(record, row_of_outputs, height, copied)
 
     def run(args: int, thread: int, threads: int) -> None:
         outputs(args, thread, threads)
@@ -86,12 +96,15 @@ def nest_or_across(record: Record, row_of_outputs: Callable[[Place], None], acro
     return run
 
 
-def covers(record: Record, row_of_outputs: Callable[[Place], None], height: int = 1) -> Callable:
+def covers(
+    record: Record, row_of_outputs: Callable[[Place], None], height: int = 1, copied: Type | None = None
+) -> Callable:
     """A traced function that covers y with what `row_of_outputs(place)` computes: a row of outputs by channels, or
     `height` rows from the place's on. The last of these begin earlier, or at row 0 and go on behind y, where rows are
     lacking.
 
-    A thread takes bands of rows by blocks of channels, as the record says.
+    A thread takes bands of rows by blocks of channels, as the record says. copied: the type of the vectors in which
+    what a band reads is copied, where the record's `copied` says so.
     """
 
     @traced
@@ -103,12 +116,34 @@ def covers(record: Record, row_of_outputs: Callable[[Place], None], height: int 
             line, block = divide(unit, blocks), remainder(unit, blocks)
             image, top = divide(line, bands), remainder(line, bands) * r.band
             channel = block * r.block
-            end = smaller(channel + r.block, r.c)
-            for first in over(top, smaller(top + r.band, rows), height):
+            end, bottom = smaller(channel + r.block, r.c), smaller(top + r.band, rows)
+            here = Place(args, image, top, channel, end)
+            maps = _maps(r, here, bottom, copied, r.scratch + thread * r.scratch_bytes) if copied else None
+            for first in over(top, bottom, height):
                 row = first if height == 1 else larger(smaller(first, rows - height), 0)
-                row_of_outputs(Place(args, image, row, channel, end))
+                row_of_outputs(replace(here, row=row, maps=maps))
 
     return outputs
+
+
+def _maps(r: Any, place: Place, bottom: Value, kind: Type, scratch: Value) -> Maps:
+    """x, or a copy in scratch of the channels of a block in the rows that those of outputs from the place's to `bottom`
+    read."""
+    size = kind.number.size
+    x, ldx = register(r.x + size * (place.image * r.h * r.w * r.ldx)), register(r.ldx)
+    with when(r.copied != 0):
+        first = larger(place.row * r.stride_y - r.pad_y, 0)
+        end = smaller((bottom - 1) * r.stride_y - r.pad_y + (r.k_h - 1) * r.dilation_y + 1, r.h)
+        source = register(kind.number.at(x.value) + (first * r.w * r.ldx + place.channel))
+        target = register(kind.number.at(scratch))
+        last = whole(place.end - place.channel - 1, kind.lanes)
+        for _ in over((end - first) * r.w):
+            for at in over(0, last + kind.lanes, 2 * kind.lanes):
+                for part in (at, smaller(at + kind.lanes, last)):
+                    kind[target.value + part] = kind[source.value + part]
+            source.value, target.value = source.value + r.ldx, target.value + r.copied
+        x.value, ldx.value = scratch - size * (first * r.w * r.copied + place.channel), r.copied
+    return Maps(x.value, ldx.value)
 
 
 def add_column(
@@ -191,6 +226,8 @@ def rows_inside(r: Any, place: Place, size: int) -> tuple[Value, Range]:
     """As `taps_inside`, of windows and maps of one plane."""
     up = place.row * r.stride_y - r.pad_y
     rows = steps_inside(r.h, up, r.dilation_y, r.k_h)
+    if place.maps:
+        return place.maps.x + size * (up * r.w * place.maps.ldx), rows
     return r.x + size * ((place.image * r.h + up) * r.w * r.ldx), rows
 
 

@@ -17,6 +17,7 @@ from fastgraph.kernels.pointwise.rows import FORMS, LONG_FORMS
 from fastgraph.kernels.window.pick import (
     Window,
     across,
+    copy_args,
     depthwise_any,
     depthwise_tiles,
     grouped_tiles,
@@ -108,6 +109,11 @@ class Layer:
         if name == "grouped":
             memory["y_item"] = y.itemsize
         shape = window_args(tier, name, params, g, threads, near=seed % 2 << 30)
+        if name == "depthwise" and self.case.copied:
+            shape |= copy_args(params, g, self.case.copied * params["vectors"] * tier.lanes, threads)
+            shape["band"] = max(shape["band"] // 2, 1)
+            memory["scratch"] = np.full(threads * shape["scratch_bytes"], 0xFF, np.uint8)
+            del shape["scratch"]
         record = row(name).args.filled(**shape, **memory, **slots)
         written = run(row(name), params, record, tier, threads)[1]
         assert (written[..., g.channels :] == 7).all()
@@ -150,6 +156,18 @@ POOLS = each(
     "5x5/1x1 3x3/1x1 2x3/3x3 2x5/2x4*2 7x7/1x1 2x2/1x3 5x5/2x2*3 1x2/2x2*2 1x2x2/1x2x2 2x2x2/2x2x2 3x1x1/1x1x1 "
     "5x2x2/3x1x1",
 )
+
+
+@each_tier
+@pytest.mark.parametrize("window", ["3x3/1x1", "4x5/2x1*2", "7x7/2x2"])
+@drawn(10)
+def test_depthwise_of_copies(tier: Any, window: str, pick: Random) -> None:
+    """Of one to three vectors at a time, in bands."""
+    case = replace(random_case(pick, tier.lanes, *parsed(window)), copied=pick.randint(1, 3))
+    check(tier, case, "depthwise", end=pick.choice(("plain", "swish")))
+    layer, plain = (Layer(each, "depthwise") for each in (case, replace(case, copied=0)))
+    slots = Ending(tier, "plain", (1, 1, 1)).slots
+    assert layer.compute(tier, slots).tobytes() == plain.compute(tier, slots).tobytes()
 
 
 @each_tier
@@ -396,6 +414,22 @@ def test_vectors_of_channels_together(isa: str, columns: int, vectors: int, size
     window = Window(1, vectors * tier.lanes, sides, (1, size, size), sides, pads=(0, pad, pad))
     params = depthwise_tiles(tier, window) or depthwise_any(tier, window, 1)
     assert params["vectors"] == together
+
+
+@pytest.mark.parametrize(
+    ("isa", "channels", "size", "copied"),
+    [
+        ("avx2", 256, 7, 32), ("avx2", 512, 3, 32), ("generic", 256, 7, 32), ("avx2", 256, 13, 0), ("avx2", 144, 7, 0),
+        ("avx512", 256, 7, 0),
+    ],
+)  # fmt: skip
+def test_pixels_that_lie_in_few_sets_are_copied(isa: str, channels: int, size: int, copied: int) -> None:
+    tier, pad = tiers.BY_NAME[isa], size // 2
+    window = Window(1, channels, (1, 28, 28), (1, size, size), (1, 28, 28), pads=(0, pad, pad))
+    params = depthwise_tiles(tier, window)
+    name = "depthwise" if params else "depthwise_any"
+    args = window_args(tier, name, params or depthwise_any(tier, window, 1), window)
+    assert args.get("copied", 0) == copied == (copied and args["block"])
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from fastgraph.kernels.window.pick import Window
 @dataclass(frozen=True)
 class Case:
     """`gap`: f32 between the pixels of x and y; `seed` of the data; `general`: for the kernels that do any
-    window; `across`: pixels are in lanes.
+    window; `across`: pixels are in lanes; `copied`: vectors of channels that are copied together, if any are.
     """
 
     window: Window
@@ -24,6 +24,7 @@ class Case:
     seed: int = 0
     general: bool = False
     across: bool = False
+    copied: int = 0
 
 
 def random_case(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....cpus import level_two, near_bytes
+from ....cpus import level_two
 from ....freedoms import free, threshold
 from ....ir import Node
 from ....ir.types import BFLOAT16
@@ -25,14 +25,14 @@ from ....kernels.gemm.pick_conv import (
 from ....kernels.gemm.pick_dot import FEW_COLUMNS, Product, few_columns, few_starts, pick_dot
 from ....kernels.gemm.pick_winograd import GAIN, WinogradForm, best_winograd, pick_winograd, reading_times
 from ....kernels.isa.tiers import Tier
-from ....kernels.window.pick import across, depthwise_any, depthwise_cycles, depthwise_tiles, grouped_tiles, window_args
+from ....kernels.window.pick import across, depthwise_any, depthwise_cycles, depthwise_tiles, grouped_tiles
 from ....kernels.window.rows import STRIP
 from ...choose import Candidate
 from ...layer import Layer, Reals, by_tap, together
 from ..emit import Rows
 from ..epilogue import epilogue, product_ending
 from ..registry import Emit, Slot, row_count
-from .calls import Columns, Pack, conv_calls, dense_sizes, dot_calls, part_of
+from .calls import Columns, Pack, conv_calls, dense_sizes, dot_calls, part_of, window_slots
 
 WINOGRAD = 4
 """The largest Winograd tile: 2 is more exact than the plain sum, 4 has up to twice its error."""
@@ -220,7 +220,7 @@ def _call_depthwise(
 ) -> None:
     weights, bias = layer.numbers
     ending = epilogue(e, node, rows.start, in_place=True, long=e.tier.registers >= 32)
-    shape = window_args(e.tier, kernel, params, layer.window, e.threads, near_bytes())
+    shape = window_slots(e, kernel, params, layer.window)
     own |= {"x": rows.x, "ldx": layer.ldx, "y": rows.y, "ldy": layer.ldy}
     count = own.get("across") or len(weights)
     if own.get("across"):

@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from ....cpus import level_two, near_bytes
+from ....cpus import level_two
 from ....ir import Node
 from ....kernels.gemm.pick_conv import Geometry, conv_args, pick_conv
 from ....kernels.isa.tiers import multiplies_tiles
 from ....kernels.move.copy_plan import dense
-from ....kernels.window.pick import Window, depthwise_any, depthwise_tiles, window_args
+from ....kernels.window.pick import Window, depthwise_any, depthwise_tiles
 from ...layer import form_of, geometry, window
 from ...program import Ref
 from ..epilogue import epilogue, product_ending
 from ..moves import emit_copy
 from ..registry import Emit, Slot, is_f32, last, lowers
+from .calls import window_slots
 
 
 def _opened(node: Node, form: str) -> Window | None:
@@ -63,7 +64,7 @@ def open_depthwise(e: Emit, node: Node, of: Window) -> None:
     own |= {"x": node.x, "ldx": last(node.x), "y": node.out, "ldy": e.stride(node.out)}
     own |= {"weights": _turned(e, node, 1), "bias": e.constant(np.zeros(of.channels, np.float32))}
     ending = epilogue(e, node, in_place=True, long=e.tier.registers >= 32)
-    e.kernel(kernel, params, {**window_args(e.tier, kernel, params, of, e.threads, near_bytes()), **ending, **own})
+    e.kernel(kernel, params, {**window_slots(e, kernel, params, of), **ending, **own})
 
 
 def _turned(e: Emit, node: Node, groups: int) -> Ref:
