@@ -128,7 +128,7 @@ def planned(
         wanted = list(lowered.outputs)
         if before is not None:
             before(lowered)
-        match = Matches(kernels=native)
+        match, lowered.lanes = Matches(kernels=native), tier.lanes
         optimize(lowered, match)
         made = dict(zip(wanted, lowered.outputs, strict=True))
         kept, late = _next_states(states, asked[len(graph.outputs) :], made, tail)

@@ -208,10 +208,11 @@ class Graph:
     """Inputs, outputs and nodes in topological order. `source` names the file it came from, for messages.
 
     `usual`: by input name, the shape that the file proposes for an input with an open shape. `limits`: what a plan of
-    it may cost; `precision`: what float32 may be computed in, of tiers.PRECISIONS; `stored`: bytes of the files that it
-    was read from; `beside`: sizes and times of those beside `source`, by path. `growing`: inputs of a plan that are fed
-    in each run, and of which a result is written behind what was fed. Inputs and outputs of `states` are not
-    among `inputs` and `outputs`; `unfold_states` adds them.
+    it may cost; `precision`: what float32 may be computed in, of tiers.PRECISIONS; `lanes`: f32 of a vector of the tier
+    that it is planned for, if that is known; `stored`: bytes of the files that it was read from; `beside`: sizes and
+    times of those beside `source`, by path. `growing`: inputs of a plan that are fed in each run, and of which a result
+    is written behind what was fed. Inputs and outputs of `states` are not among `inputs` and `outputs`;
+    `unfold_states` adds them.
     """
 
     def __init__(
@@ -231,6 +232,7 @@ class Graph:
         self.states = [] if states is None else states
         self.usual = {} if usual is None else usual
         self.interface, self.limits, self.precision = Interface(), Limits(), "float32"
+        self.lanes = 16
         self.beside: Mapping[str, tuple[int, int]] = {}
         self.growing: set[Value] = set()
 

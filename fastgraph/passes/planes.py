@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from ..ir import Node
@@ -11,13 +14,26 @@ from ..rules.operands import known
 from ..rules.rule import rule
 from ..rules.sweep import Sweep
 
-LANES, PIXELS, EDGES, CHANNELS, TURNED = 16, 11, 108, 10, 18
-"""Pixels that a kernel takes together, and, in one unit, the time for each of them, filled or not, for both ends of a
-row, whose vectors are masked, for a pixel by a kernel that has channels in lanes, and for one by both transposes.
 
-No pass knows the tier, as its graph may be planned for several. Where this says that it pays, one to four pools in a
-row of 32 channels and 13 to 56 columns take 0.54 to 1.12 of the time on AVX-512 (mean 0.78), and 0.57 to 1.21 on AVX2
-(mean 0.87); there windows of 5 are the worst, on less than 30 columns.
+class Figures(NamedTuple):
+    """Pixels that a kernel takes together, and, in one unit, the time for each of them, filled or not, for both ends of
+    a row in maxima and in averages, for a pixel by a kernel that has channels in lanes, and for one by both
+    transposes."""
+
+    lanes: int
+    pixel: float
+    ends: dict[str, float]
+    channels: float
+    turned: float
+
+
+FIGURES = {
+    16: Figures(16, 11, {"max_pool": 108, "average_pool": 108}, 10, 18),
+    8: Figures(8, 6.5, {"max_pool": 92, "average_pool": 190}, 10, 10),
+}
+"""By the f32 of a vector; those of 16 also where they were not measured. Where they say that it pays, one to four pools
+in a row of 32 channels and 13 to 56 columns take 0.54 to 1.12 of the time on AVX-512 (mean 0.78); on AVX2, of 64
+channels and 8 to 112 columns, maxima take 0.4 to 1.05 (mean 0.70) and averages 0.5 to 1.03.
 """
 SQUARES = ((2, 2), (3, 3), (5, 5))
 """Windows with a body of their own."""
@@ -34,7 +50,7 @@ def planes(g: Sweep, node: Node) -> bool:
         pools.append(pool)
         value = pool.x
     turn = g.made_by(value, "transpose")
-    if turn is None or permutation(turn) != (0, 2, 3, 1) or not pools or not _pays(len(pools), node.out.type.dims[-1]):
+    if turn is None or permutation(turn) != (0, 2, 3, 1) or not _pays(g, pools, node.out.type.dims[-1]):
         return False
     n, c, *size = turn.x.type.dims
     y = g.shape(turn.x, n * c, *size, 1)
@@ -45,10 +61,12 @@ def planes(g: Sweep, node: Node) -> bool:
     return g.becomes(g.shape(y, *node.out.type.dims))
 
 
-def _pays(pools: int, width: int) -> bool:
-    """Whether so many pools in a row, of maps so wide, are faster without transposes."""
-    across = PIXELS * -(-width // LANES) * LANES + EDGES
-    return pools * (across - CHANNELS * width) <= TURNED * width
+def _pays(g: Sweep, pools: Sequence[Node], width: int) -> bool:
+    """Whether pools in a row, of maps so wide, are faster without transposes; if there are any."""
+    f = FIGURES.get(g.graph.lanes, FIGURES[16])
+    across = f.pixel * -(-width // f.lanes) * f.lanes
+    more = sum(across + f.ends[pool.op] - f.channels * width for pool in pools)
+    return bool(pools) and more <= f.turned * width
 
 
 def _suits(pool: Node) -> bool:
