@@ -40,25 +40,32 @@ def pooled(tier: Tier, record: Record, kind: Type, op: str, size: int, stride: i
                     with existing(where.columns, j):
                         totals[j] = joined(op, totals[j], loaded(kind, pixel))
         results = []
-        wide = columns_in(r, where) if where.high is not None and where.columns is not None else None
         for t in range(tile):
             result, *rest = (totals[t * stride + q] for q in range(size))
             for total in rest:
                 result = merged(op, result, total)
-            across = size if wide is None else intrinsic("ctpop", (wide >> t * stride) & ((1 << size) - 1))
-            results.append(finished(op, result, None if where.high is None else where.high * across))
+            if where.high is None:
+                results.append(finished(op, result, None))
+            else:
+                results.append(result * (inverse(where.high * size) if where.factors is None else where.factors[t]))
         return results
 
-    def columns_in(r: Any, where: Tile) -> Value:
-        """A bit for each column that counts in an average."""
+    def inverses(r: Any, where: Tile) -> list[Value]:
+        """Of how many elements each output of an average counts."""
         left = where.column * r.stride_x - r.pad_x
         padded = low_bits(steps(r.w + r.far_pad_x, left, r.dilation_x, span), span)
-        return choose(r.include_pad != 0, padded, where.columns)
+        wide = choose(r.include_pad != 0, padded, where.columns)
+        across = (intrinsic("ctpop", (wide >> t * stride) & ((1 << size) - 1)) for t in range(tile))
+        return [inverse(where.high * count) for count in across]
 
     def high(r: Any, place: Place, planes: Range, rows: Range) -> Value | None:
         return rows_counted(r, place, planes, rows) if op == "average" else None
 
-    return tiles(record, kind, shape, pools_of, high)
+    return tiles(record, kind, shape, pools_of, high, inverses)
+
+
+def inverse(count: Value) -> Value:
+    return 1.0 / count.to(F32)
 
 
 def rows_counted(r: Any, place: Place, planes: Range, rows: Range) -> Value:

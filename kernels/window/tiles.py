@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..core.record import Record
 from ..gemm.tile import LINE
-from ..lang import Type, Value, divide, either, outlined, over, prefetch, register, smaller, when
+from ..lang import F32, Type, Value, divide, either, outlined, over, prefetch, register, room, smaller, when
 from .results import finish, outputs_at, walk_row
 from .window import Place, Range, low_bits, rows_inside, slots, steps, taps_inside, vectors_of
 
@@ -29,7 +29,7 @@ class Tile:
     window from rows[0] to rows[1] exist, in planes from planes[0] to planes[1] where windows are deep, and input
     column j (the columns are as far apart as taps) when bit j of `columns` is set; all do where it is None. `column`:
     that of its first output; `spacing`: columns from output to output; `high`: how many of the window's rows count,
-    None where that is not `counted`.
+    None where that is not `counted`; `factors`: where those of its outputs are, if they differ.
     """
 
     place: Place
@@ -40,6 +40,7 @@ class Tile:
     spacing: Value
     planes: Range | None = None
     high: Value | None = None
+    factors: Value | None = None
 
     def ldx(self, r: Any) -> Value:
         """Elements from pixel to pixel of x."""
@@ -66,11 +67,13 @@ def tiles(
     shape: Shape,
     sums_of: Callable[[Any, Tile], list[Value]],
     counted: Callable[[Any, Place, Range, Range], Value | None] | None = None,
+    factors: Callable[[Any, Tile], list[Value]] | None = None,
 ) -> Callable[[Place], None]:
     """A function that computes a row of outputs in tiles. `sums_of(slots, tile)` gives vectors of type `kind`: that of
     output t and vector i at t * vectors + i. counted: where windows and maps may have several planes, `high` of the
-    tiles of a row, from (slots, place, planes, rows)."""
-    item, all_channels = kind.number.size, _all_channels(record, kind, shape, sums_of)
+    tiles of a row, from (slots, place, planes, rows); factors: where these are counted, those of a tile that lacks
+    columns, from (slots, tile)."""
+    item, all_channels = kind.number.size, _all_channels(record, kind, shape, sums_of, factors)
 
     def row_of_outputs(place: Place) -> None:
         r = slots(place.args, record)
@@ -92,7 +95,11 @@ def tiles(
 
 
 def _all_channels(
-    record: Record, kind: Type, shape: Shape, sums_of: Callable[[Any, Tile], list[Value]]
+    record: Record,
+    kind: Type,
+    shape: Shape,
+    sums_of: Callable[[Any, Tile], list[Value]],
+    factors: Callable[[Any, Tile], list[Value]] | None,
 ) -> Callable[[Any, Tile], None]:
     """all_channels(slots, tile): compute the tiles of all channels at one column."""
     _, _, tile, vectors = shape
@@ -104,9 +111,13 @@ def _all_channels(
         last = where.column + where.spacing * (tile - 1)
         inside = (left >= 0) & (last < r.out_w) & (left + r.dilation_x * (shape.span - 1) < r.w)
         columns, count = register(0), register(tile)
+        kept = F32.at(room(F32, tile).address) if factors and where.high is not None else None
         with when(~inside):
             count.value = steps(r.out_w, where.column, where.spacing, tile)
             columns.value = _existing_columns(r, left, count.value, shape)
+            if factors and kept is not None:
+                for t, factor in enumerate(factors(r, replace(where, columns=columns.value))):
+                    kept[t] = factor
         begin = where.x + start * where.ldx(r)
         if "fetch" in record:
             with when(r.fetch != 0):
@@ -117,7 +128,7 @@ def _all_channels(
                 with inner:
                     one_tile(here, None)
                 with edge:
-                    one_tile(replace(here, columns=columns.value), count.value)
+                    one_tile(replace(here, columns=columns.value, factors=kept), count.value)
 
     def one_tile(where: Tile, count: Value | None) -> None:
         r = slots(where.place.args, record)
