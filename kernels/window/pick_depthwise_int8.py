@@ -22,6 +22,9 @@ TILES = {3: (7, 5, 3, 1), 5: (7, 3, 1)}
 """
 L1 = 32 << 10
 """Bytes of the first-level cache that lines and constants may fill."""
+INTERLEAVED = {1: 2.75, 2: 2.2}
+"""So much longer than by the count of products take windows of 5 columns, by the stride, on tiers that multiply pairs
+only and have 16 registers: fitted to 28 layers on AVX2, beside the kernel of pairs across pixels."""
 
 
 class Scheme:
@@ -152,8 +155,8 @@ def across_cycles(tier: Tier, g: Window, part: Part, ldx: int) -> float:
 
 
 def _vector_cycles(tier: Tier, params: dict[str, Any]) -> float:
-    scheme = _scheme(tier, params)
-    return 8 + PARTS * len(scheme.terms) / scheme.rows / 2
+    scheme, beside = _scheme(tier, params), params["size"] == 5 and not tier.byte_dot and tier.registers < 32
+    return (8 + PARTS * len(scheme.terms) / scheme.rows / 2) * (INTERLEAVED[scheme.stride] if beside else 1)
 
 
 def vectors_of(params: dict[str, Any], c: int, width: int) -> np.ndarray:
