@@ -11,7 +11,7 @@ from functools import partial
 
 from ..core.record import fields
 from ..isa.tiers import Tier
-from ..lang import Value, cases, choose, div_rem, larger, outlined, over, pieces, share, smaller, traced, when
+from ..lang import Value, cases, choose, div_rem, larger, outlined, over, pieces, share, smaller, traced, when, whole
 from ..lang.types import I64, Type, integer
 from .outer_loops import outer_address, outer_count
 from .rows import NARROW, TRANSPOSE
@@ -31,6 +31,7 @@ def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
     half = lanes // 2 if has_halves(lanes, itemsize) else 0
     tile, edge = _tile(itemsize, lanes, lanes), _edge(itemsize, lanes)
     low, slim = (_tile(itemsize, half, lanes), _tile(itemsize, lanes, half)) if half else (tile, tile)
+    tiles = _tiles(tile, itemsize, lanes)
 
     def kernel(args, thread, threads):
         r = fields(args, TRANSPOSE)
@@ -44,13 +45,18 @@ def transpose(tier: Tier, itemsize: int, narrow: int) -> Callable:
             row, col = below * r.high, right * wide
             begin += 1
             to, at = outer_address(args, TRANSPOSE, o, r.dst, r.src)
+            stop = smaller(r.cols, col + wide)
             for i in range(row, smaller(r.rows, row + r.high), lanes):
-                for j in range(col, smaller(r.cols, col + wide), lanes):
+                short, first = half <= r.rows <= i + half, col
+                if tall and broad and not short:
+                    y = smaller(i, r.rows - lanes)
+                    first += tiles(to + y * r.row_d, at + y * itemsize, r.row_d, r.col_s, col, stop)
+                for j in range(first, stop, lanes):
                     y, x = smaller(i, r.rows - lanes), smaller(j, r.cols - lanes)
                     if tall and half <= r.cols <= j + half:
                         x = r.cols - half
                         slim(to + y * r.row_d + x * itemsize, at + x * r.col_s + y * itemsize, r.row_d, r.col_s)
-                    elif broad and half <= r.rows <= i + half:
+                    elif broad and short:
                         y = r.rows - half
                         low(to + y * r.row_d + x * itemsize, at + x * r.col_s + y * itemsize, r.row_d, r.col_s)
                     elif tall and broad:
@@ -86,16 +92,35 @@ def _vector(itemsize: int, lanes: int) -> Type:
 
 def _tile(itemsize: int, rows: int, cols: int) -> Callable:
     """`tile(dst, src, row_d, col_s)`: a whole square, or half of one."""
-    column = _vector(itemsize, rows)
-    transposed = transpose_square if rows == cols else transpose_half
+    # A square of 32 bytes a side is two halves: loads put parts of 128 bits together without a shuffle.
+    parts = 2 if rows == cols == 32 // itemsize else 1
+    column = _vector(itemsize, rows // parts)
+    transposed = transpose_square if column.lanes == cols else transpose_half
 
     @traced
     def tile(dst: Value, src: Value, row_d: Value, col_s: Value) -> None:
-        columns = [column[src + col_s * i] for i in range(cols)]
-        for i, row in enumerate(transposed(columns, itemsize)):
-            row.type[dst + row_d * i] = row
+        for start in range(0, rows, column.lanes):
+            columns = [column[src + (col_s * i + start * itemsize)] for i in range(cols)]
+            for i, row in enumerate(transposed(columns, itemsize), start):
+                row.type[dst + row_d * i] = row
 
     return tile
+
+
+def _tiles(tile: Callable, itemsize: int, lanes: int) -> Callable:
+    """`tiles(dst, src, row_d, col_s, first, end)`: whole squares side by side, of the columns of dst from `first` on;
+    how many columns these are.
+    """
+
+    @traced
+    def tiles(dst: Value, src: Value, row_d: Value, col_s: Value, first: Value, end: Value) -> Value:
+        count = whole(end - first, lanes)
+        to, place = dst + first * itemsize, src + first * col_s
+        for j in over(0, count, lanes):
+            tile(to + j * itemsize, place + j * col_s, row_d, col_s)
+        return count
+
+    return tiles
 
 
 def _edge(itemsize: int, lanes: int) -> Callable:
