@@ -114,21 +114,22 @@ def _transpose(dims: list[Dim], itemsize: int, src_offset: int, dst_offset: int)
         few = -rows.n
     elif min(rows.n, cols.n) < 4:
         return None
-    high, wide = (4096, 4096) if few else _block(rows.n, cols.n, cols.s, itemsize)
+    high, wide = (4096, 4096) if few else _block(rows, cols, itemsize)
     args: Args = {"rows": rows.n, "row_d": rows.d, "cols": cols.n, "col_s": cols.s}
     args |= {"few": few, "high": high, "wide": wide}
     args |= outer_args(LOOP, [dim._asdict() for dim in dims[:-1] if dim is not rows])
     return Move("transpose", {"itemsize": itemsize, "narrow": (few > 0) - (few < 0)}, args, src_offset, dst_offset)
 
 
-def _block(rows: int, cols: int, col_s: int, itemsize: int) -> tuple[int, int]:
-    """Rows and columns of dst that are done together, a tile's at least; col_s: bytes from line to line of src. From
-    far memory a few long lines of src come fastest, each to its end. Those of a block of near memory stay in the
-    first-level cache until they are read to their end. Where all fall into one set of it, it holds those of a tile.
+def _block(rows: Dim, cols: Dim, itemsize: int) -> tuple[int, int]:
+    """Rows and columns of dst that are done together, a tile's at least. From far memory a few long lines of src come
+    fastest, each to its end, unless lines of dst that fall into one set of the first-level cache are more than that
+    holds. Those of a block of near memory stay in the first-level cache until they are read to their end. Where all
+    lines of src fall into one set of it, it holds those of a tile.
     """
-    if col_s % COLLIDING == 0:
+    if cols.s % COLLIDING == 0:
         return 512, 1
-    far = rows * cols * itemsize > FAR and rows > cols
+    far = rows.n * cols.n * itemsize > FAR and (rows.n > cols.n or rows.d % COLLIDING != 0)
     return (512, 2 * LINE // itemsize) if far else (64, 128)
 
 
