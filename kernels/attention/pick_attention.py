@@ -10,8 +10,8 @@ NV = 2
 """Vectors of a panel."""
 TILES = 2
 """Tiles of rows in a block."""
-KEYS = 256
-"""Keys of a block: its scores stay in the first-level cache."""
+KEYS = {16: 512, 32: 256}
+"""Keys of a block, by registers: its scores stay in the first-level cache."""
 TILE_KEYS = 512
 """The same for tiles of bf16."""
 SCORES = 32 << 10
@@ -52,7 +52,7 @@ def _state(tier: Tier, rows: int) -> int:
 def pick(tier: Tier, s: int, t: int, d: int, e: int) -> Blocks:
     """Blocks of `attention`, for s queries of d, t keys and values of e elements."""
     width = NV * tier.lanes
-    rows, keys = _block(tier, s, d), min(KEYS, _whole(max(t, 1), width))
+    rows, keys = _block(tier, s, d), min(KEYS[tier.registers], _whole(max(t, 1), width))
     columns = _whole(e, width)
     return {"rows": rows, "keys": keys} | _parts(
         keys=_whole(t, width) * d, values=t * columns, scores=rows * (keys + tier.lanes), sums=rows * columns,
@@ -73,7 +73,7 @@ def _block(tier: Tier, s: int, d: int) -> int:
 
 def pick_few(tier: Tier, rows: int, t: int, e: int) -> Blocks:
     """Blocks of `attention_few`, for so many queries that share keys."""
-    keys = min(KEYS, _whole(max(t, 1), tier.lanes))
+    keys = min(KEYS[tier.registers], _whole(max(t, 1), tier.lanes))
     scores, sums = rows * (keys + tier.lanes), _whole(e, tier.lanes)
     return {"rows": rows, "keys": keys} | _parts(keys=0, values=0, scores=scores, sums=sums, state=_state(tier, rows))
 
