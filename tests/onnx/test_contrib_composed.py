@@ -23,12 +23,14 @@ def operands(net: Net, *made: Operand) -> list[str]:
 
 
 def convolutions(net: Net) -> None:
-    x, w, b = net.input("x", (1, 7, 6, 4)), net.weight(8, 4, 3, 3), net.weight(8)
-    y = net("NhwcConv", x, w, b, domain=MS, pads=[1, 0, 1, 0])
-    z = net("NhwcFusedConv", x, w, b, y, domain=MS, pads=[1, 0, 1, 0], activation="Relu")
-    expected = net("Conv", net("Transpose", x, perm=[0, 3, 1, 2]), w, b, pads=[1, 0, 1, 0])
-    expected = net("Transpose", expected, perm=[0, 2, 3, 1])
-    net.output(y, expected, z, net("Relu", net("Add", expected, expected)))
+    x, b = net.input("x", (1, 7, 6, 4)), net.weight(8)
+    for last in (net.weight(8, 3, 2, 4), net.input("w", (8, 3, 2, 4))):
+        w = net("Transpose", last, perm=[0, 3, 1, 2])
+        y = net("NhwcConv", x, last, b, domain=MS, pads=[1, 0, 1, 0], kernel_shape=[3, 2])
+        z = net("NhwcFusedConv", x, w, b, y, domain=MS, pads=[1, 0, 1, 0], activation="Relu")
+        expected = net("Conv", net("Transpose", x, perm=[0, 3, 1, 2]), w, b, pads=[1, 0, 1, 0])
+        expected = net("Transpose", expected, perm=[0, 2, 3, 1])
+        net.output(y, expected, z, net("Relu", net("Add", expected, expected)))
 
 
 def biases(net: Net) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...ir import Value
 from .call import Call, as_is
 from .contrib import contrib
@@ -52,9 +54,13 @@ def fused_conv(c: Call, x: Value, w: Value, bias: Value | None, adds: Value | No
     return _activated(c, y, name, dict(zip(_parameters(name), params, strict=True)))
 
 
-contrib(f"NhwcConv: X W B? -> Y | {_CONV}")(
-    lambda c, *inputs, **attrs: convolution(c, attrs, "conv", inputs, 1, last=True)
-)
+@contrib(f"NhwcConv: X W B? -> Y | {_CONV}")
+def nhwc_conv(c: Call, x: Value, w: Value, bias: Value | None, **attrs: Any) -> Value:
+    """The channels of the weights are last, too: onnxruntime writes it so, whatever its documentation says."""
+    w = c.to_first(w) if w.data is None else c.const(np.moveaxis(w.data, -1, 1))
+    return convolution(c, attrs, "conv", [x, w, bias], 1, last=True)
+
+
 contrib(f"NhwcMaxPool: x -> y | {_POOL}")(
     lambda c, x, **attrs: pool(c, {**attrs, "channels_last": 1}, "max_pool", x, 1)
 )
