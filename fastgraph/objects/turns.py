@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from ..cpus import allowed, default_threads
+from ..locks import undisturbed
 
 PATIENCE = 10.0
 """Seconds without a kernel that it waits for after which a process goes on; up to four times as many, by chance, so
@@ -50,7 +51,8 @@ class Turns:
             return True
 
     def _locked(self, cpu: int) -> bool:
-        import fcntl  # Windows has none
+        with undisturbed():
+            import fcntl  # Windows has none
 
         file = os.open(self._place / f".turn-{cpu}", os.O_RDWR | os.O_CREAT, 0o600)
         try:
