@@ -54,8 +54,8 @@ def conv_bn_relu(net: Net) -> None:
 @block
 def scaled_relu(net: Net) -> None:
     """As PaddlePaddle's mobile networks end layers: two learned numbers behind a ReLU."""
-    y = net("Mul", net("Relu", conv(net, image(net), 16, 32)), net.const(np.float32(1.25)))
-    net.output(net("Add", y, net.const(np.float32(0.5))))
+    y = net("Mul", net("Relu", conv(net, image(net), 16, 32)), 1.25)
+    net.output(net("Add", y, 0.5))
 
 
 @block
@@ -98,11 +98,11 @@ def squeeze_excite(net: Net) -> None:
 @block
 def channel_shuffle(net: Net) -> None:
     x = conv(net, image(net, 16, 6), 16, 32, 1)
-    left, right = net("Split", x, net.const(np.array([16, 16], I64)), outputs=2, axis=1)
+    left, right = net("Split", x, [16, 16], outputs=2, axis=1)
     joined = net("Concat", left, net("Relu", conv(net, right, 16, 16)), axis=1)
-    split = net("Reshape", joined, net.const(np.array([1, 2, 16, 6, 6], I64)))
+    split = net("Reshape", joined, [1, 2, 16, 6, 6])
     turned = net("Transpose", split, perm=[0, 2, 1, 3, 4])
-    net.output(conv(net, net("Reshape", turned, net.const(np.array([1, -1, 6, 6], I64))), 32, 16, 1))
+    net.output(conv(net, net("Reshape", turned, [1, -1, 6, 6]), 32, 16, 1))
 
 
 @block
@@ -135,7 +135,7 @@ def hand_made_activations(net: Net) -> None:
     """Hard swish, GELU and Mish as exporters write them out."""
     x = image(net, 16, 4)
     six, three = (net.const(np.array(v, F32)) for v in (6, 3))
-    swish = net("Mul", x, net("Div", net("Clip", net("Add", x, three), net.const(np.array(0, F32)), six), six))
+    swish = net("Mul", x, net("Div", net("Clip", net("Add", x, three), 0.0, six), six))
     half, one, root = (net.const(np.array(v, F32)) for v in (0.5, 1, np.sqrt(2)))
     gelu = net("Mul", net("Mul", swish, net("Add", net("Erf", net("Div", swish, root)), one)), half)
     net.output(net("Mul", gelu, net("Tanh", net("Softplus", gelu))))
@@ -163,9 +163,9 @@ def computed_shape(net: Net) -> None:
     """x.view(x.size(0), x.size(1), -1) and a transpose, as PyTorch writes attention inputs."""
     x = conv(net, image(net), 16, 16)
     shape = net("Shape", x)
-    sizes = [net("Gather", shape, net.const(np.array(i, I64)), axis=0) for i in (0, 1)]
-    ends = [net("Unsqueeze", size, net.const(np.array([0], I64))) for size in sizes]
-    target = net("Concat", *ends, net.const(np.array([-1], I64)), axis=0)
+    sizes = [net("Gather", shape, np.array(i, I64), axis=0) for i in (0, 1)]
+    ends = [net("Unsqueeze", size, [0]) for size in sizes]
+    target = net("Concat", *ends, [-1], axis=0)
     net.output(net("MatMul", net("Transpose", net("Reshape", x, target), perm=[0, 2, 1]), net.weight(16, 24)))
 
 
@@ -173,8 +173,8 @@ def computed_shape(net: Net) -> None:
 def layer_norm_by_hand(net: Net) -> None:
     x = net.input("x", (1, 4, 16))
     centered = net("Sub", x, net("ReduceMean", x, axes=[-1]))
-    variance = net("ReduceMean", net("Pow", centered, net.const(np.array(2, F32))), axes=[-1])
-    spread = net("Sqrt", net("Add", variance, net.const(np.array(1e-3, F32))))
+    variance = net("ReduceMean", net("Pow", centered, 2.0), axes=[-1])
+    spread = net("Sqrt", net("Add", variance, 1e-3))
     net.output(net("Add", net("Mul", net("Div", centered, spread), net.weight(16)), net.weight(16)))
 
 
@@ -188,7 +188,7 @@ def far_taps(net: Net) -> None:
 def normalized_rows(net: Net) -> None:
     """As torch's `normalize` is written: the norm is expanded to the shape of what it divides."""
     x = net.input("x", (2, 4, 16))
-    norm = net("Clip", net("ReduceL2", x, axes=[-1]), net.const(np.array(1e-12, F32)))
+    norm = net("Clip", net("ReduceL2", x, axes=[-1]), 1e-12)
     net.output(net("Div", x, net("Expand", norm, net("Shape", x))))
 
 
@@ -205,15 +205,15 @@ def cut_and_pick(net: Net) -> None:
     """Slices and gathers of channels between convolutions, whose layout they keep."""
     x = conv(net, image(net), 16, 16)
     ends = [net.const(np.array(v, I64)) for v in ([4], [12], [1])]
-    picked = net("Gather", x, net.const(np.array([3, 1, 1, 8], I64)), axis=1)
+    picked = net("Gather", x, [3, 1, 1, 8], axis=1)
     net.output(conv(net, net("Concat", net("Slice", x, *ends), picked, axis=1), 12, 16))
 
 
 @rare
 def gathered_channels(net: Net) -> None:
     """A shuffle of channels by a table, and every other one."""
-    x = net("Gather", conv(net, image(net), 16, 16), net.const(np.arange(16).reshape(4, 4).T.ravel()), axis=1)
-    net.output(conv(net, net("Gather", x, net.const(np.arange(0, 16, 2)), axis=1), 8, 16))
+    x = net("Gather", conv(net, image(net), 16, 16), np.arange(16).reshape(4, 4).T.ravel(), axis=1)
+    net.output(conv(net, net("Gather", x, np.arange(0, 16, 2), axis=1), 8, 16))
 
 
 @rare
@@ -226,8 +226,8 @@ def scaled_pairs(net: Net) -> None:
 def groups_by_reshapes(net: Net) -> None:
     """A normalization of groups of channels as one of instances, without a scale of its own."""
     x = conv(net, image(net), 16, 16)
-    groups = net("Reshape", x, net.const(np.array([0, 4, -1])))
-    y = net("InstanceNormalization", groups, net.const([1.0] * 4), net.const([0.0] * 4))
+    groups = net("Reshape", x, [0, 4, -1])
+    y = net("InstanceNormalization", groups, [1.0] * 4, [0.0] * 4)
     y = net("Mul", net("Reshape", y, net("Shape", x)), net.weight(16, 1, 1))
     net.output(conv(net, net("Relu", net("Add", y, net.weight(16, 1, 1))), 16, 16))
 
@@ -258,7 +258,7 @@ def norms(net: Net) -> None:
     """Normalizations, and a reduction over axes that lie apart."""
     x = net("InstanceNormalization", image(net), net.weight(16), net.weight(16))
     y = net("LayerNormalization", x, net.weight(8), net.weight(8), axis=-1)
-    net.output(net("ReduceSum", y, net.const(np.array([1, 3], I64)), keepdims=0))
+    net.output(net("ReduceSum", y, [1, 3], keepdims=0))
 
 
 @rare
@@ -274,9 +274,9 @@ def groups_of_channels(net: Net) -> None:
 def powers(net: Net) -> None:
     """Whole exponents, of which the small ones are products."""
     x = conv(net, image(net), 16, 16)
-    cubed = net("Pow", x, net.const(np.array(3, F32)))
-    inverse = net("Pow", net("Exp", x), net.const(np.array(-2, F32)))
-    net.output(net("Add", cubed, net("Add", inverse, net("Pow", cubed, net.const(np.array(5, F32))))))
+    cubed = net("Pow", x, 3.0)
+    inverse = net("Pow", net("Exp", x), -2.0)
+    net.output(net("Add", cubed, net("Add", inverse, net("Pow", cubed, 5.0))))
 
 
 @rare
@@ -301,7 +301,7 @@ def losses(net: Net) -> None:
 @rare
 def pairs_of_words(net: Net) -> None:
     """How often they are in a text, alone and beside one another or with a word in between."""
-    words = net("Cast", net("Clip", net("Mul", net.input("x", (2, 7)), net.const(3.0)), net.const(0.0)), to=7)
+    words = net("Cast", net("Clip", net("Mul", net.input("x", (2, 7)), 3.0), 0.0), to=7)
     pool = {"ngram_counts": [0, 2], "pool_int64s": [0, 1, 0, 0, 0, 1, 2, 0], "ngram_indexes": [0, 1, 4, 3, 5]}
     net.output(net("TfIdfVectorizer", words, mode="TFIDF", min_gram_length=1, max_gram_length=2, max_skip_count=1,
                    weights=[1.0, 0.5, 2.0, 2.0, 3.0], **pool))  # fmt: skip
@@ -313,7 +313,7 @@ def small_functions(net: Net) -> None:
     x = net.input("x", (1, 3, 4, 4))
     parameters = [net("Exp", net.input(name, (3,))) for name in ("scale", "bias", "mean", "var")]
     y = net("BatchNormalization", net("MeanVarianceNormalization", x), *parameters)
-    corner = net("Slice", y, *(net.const(np.array(v, I64)) for v in ([0, 0], [3, 3], [2, 3])))
+    corner = net("Slice", y, *(np.array(v, I64) for v in ([0, 0], [3, 3], [2, 3])))
     _, places = net("MaxPool", x, kernel_shape=[2, 2], outputs=2)
     net.output(net("Cast", places, to=1))
     net.output(net("Det", net("Shrink", corner, lambd=0.3, bias=0.1)))
@@ -333,17 +333,17 @@ def linear_attention(net: Net) -> None:
     decay = net("Neg", net("Exp", k))
     heads = {"q_num_heads": 4, "kv_num_heads": 2}
     z, state = net("LinearAttention", y, k, v, "", decay, beta, outputs=2, **heads)
-    one = [net("Slice", part, *(net.const(np.array(n, I64)) for n in ([0], [1], [1]))) for part in (y, k, v)]
+    one = [net("Slice", part, *(np.array(n, I64) for n in ([0], [1], [1]))) for part in (y, k, v)]
     after, state = net("LinearAttention", *one, state, outputs=2, update_rule="linear", **heads)
     at = net("Cast", net("ReduceMin", net("Exp", after), keepdims=0), to=7)
-    at = net("Reshape", at, net.const(np.array([1], I64)))
+    at = net("Reshape", at, [1])
     cache = net("TensorScatter", state, pieces(net, after), at, mode="circular", axis=-2)
     net.output(net("SwiGLU", z, net("Neg", z)), cache, kept)
 
 
 def pieces(net: Net, x: str) -> str:
     """[1, 1, 8] as what two heads are given."""
-    return net("Reshape", x, net.const(np.array([1, 2, 2, 2], I64)))
+    return net("Reshape", x, [1, 2, 2, 2])
 
 
 @rare
@@ -358,23 +358,23 @@ def heads_with_positions(net: Net) -> None:
 
 def heads(net: Net, x: str, *shape: int) -> str:
     """[images, rows, heads * size] as [images, heads, rows, size]."""
-    return net("Transpose", net("Reshape", x, net.const(np.array(shape, I64))), perm=[0, 2, 1, 3])
+    return net("Transpose", net("Reshape", x, np.array(shape, I64)), perm=[0, 2, 1, 3])
 
 
 @block
 def attention(net: Net) -> None:
     """As PyTorch's exporter writes it: one layer for queries, keys and values, and a root of the scale on each side."""
     x = net.input("x", (1, 6, 32))
-    packed = net("Reshape", net("MatMul", x, net.weight(32, 96)), net.const(np.array([1, 6, 3, 2, 16], I64)))
+    packed = net("Reshape", net("MatMul", x, net.weight(32, 96)), [1, 6, 3, 2, 16])
     parts = net("Split", net("Transpose", packed, perm=[2, 0, 3, 1, 4]), axis=0, outputs=3)
-    q, k, v = (net("Squeeze", part, net.const(np.array([0], I64))) for part in parts)
+    q, k, v = (net("Squeeze", part, [0]) for part in parts)
     root = net.const(F32.type(0.5))
     scores = net("MatMul", net("Mul", q, root), net("Transpose", net("Mul", k, root), perm=[0, 1, 3, 2]))
     mask = net.const(np.triu(np.full((6, 6), -np.inf, F32), 1))
     weights = net("Softmax", net("Add", scores, mask), axis=-1)
-    weights = net("Where", net("IsNaN", weights), net.const(F32.type(0)), weights)
+    weights = net("Where", net("IsNaN", weights), F32.type(0), weights)
     y = net("Transpose", net("MatMul", weights, v), perm=[0, 2, 1, 3])
-    y = net("Reshape", y, net.const(np.array([1, 6, 32], I64)))
+    y = net("Reshape", y, [1, 6, 32])
     net.output(net("MatMul", y, net.weight(32, 32)))
 
 
@@ -382,12 +382,12 @@ def attention(net: Net) -> None:
 def attention_of_maps(net: Net) -> None:
     """Channels before places, as behind a convolution: values stand before the turned weights."""
     x = net("Transpose", net("MatMul", net.input("x", (1, 12, 16)), net.weight(16, 48)), perm=[0, 2, 1])
-    packed = net("Reshape", x, net.const(np.array([1, 2, 24, 12], I64)))
+    packed = net("Reshape", x, [1, 2, 24, 12])
     q, k, v = net("Split", packed, axis=2, outputs=3)
     scores = net("MatMul", net("Transpose", q, perm=[0, 1, 3, 2]), k)
     weights = net("Softmax", net("Add", scores, net.weight(2, 12, 12)), axis=-1)
     y = net("MatMul", v, net("Transpose", weights, perm=[0, 1, 3, 2]))
-    y = net("Transpose", net("Reshape", y, net.const(np.array([1, 16, 12], I64))), perm=[0, 2, 1])
+    y = net("Transpose", net("Reshape", y, [1, 16, 12]), perm=[0, 2, 1])
     net.output(net("MatMul", y, net.weight(16, 16)))
 
 
@@ -401,13 +401,13 @@ def attention_of_groups(net: Net) -> None:
         now = heads(net, net("MatMul", x, net.weight(32, 16)), 2, 1, 2, 8)
         whole = net("Concat", before, now, axis=2)
         net.output(whole)
-        whole = net("Unsqueeze", whole, net.const(np.array([2], I64)))
-        whole = net("Expand", whole, net.const(np.array([2, 2, 2, 6, 8], I64)))
-        spread.append(net("Reshape", whole, net.const(np.array([2, 4, 6, 8], I64))))
-    scores = net("Div", net("MatMul", q, net("Transpose", spread[0], perm=[0, 1, 3, 2])), net.const(F32.type(8**0.5)))
+        whole = net("Unsqueeze", whole, [2])
+        whole = net("Expand", whole, [2, 2, 2, 6, 8])
+        spread.append(net("Reshape", whole, [2, 4, 6, 8]))
+    scores = net("Div", net("MatMul", q, net("Transpose", spread[0], perm=[0, 1, 3, 2])), F32.type(8**0.5))
     scores = net("Add", scores, net.input("mask", (2, 1, 1, 6)))
     y = net("Transpose", net("MatMul", net("Softmax", scores, axis=-1), spread[1]), perm=[0, 2, 1, 3])
-    net.output(net("Reshape", y, net.const(np.array([2, 1, 32], I64))))
+    net.output(net("Reshape", y, [2, 1, 32]))
 
 
 @rare
@@ -420,9 +420,9 @@ def attention_operators(net: Net) -> None:
     net.output(*net("Attention", x, k, v, mask, *past, outputs=3, q_num_heads=2, kv_num_heads=2, is_causal=1))
     half = [net("Cast", y, to=10) for y in (net("Sub", x, x), x, net("Sign", x))]
     half[1] = net("Sub", half[1], half[1])
-    even = [net("Reshape", y, net.const(np.array([1, 12, 4], I64))) for y in half]
+    even = [net("Reshape", y, [1, 12, 4]) for y in half]
     y = net("Attention", *even, q_num_heads=1, kv_num_heads=1)
-    net.output(net("Mul", net("Cast", y, to=1), net.const(F32.type(12))))
+    net.output(net("Mul", net("Cast", y, to=1), F32.type(12)))
 
 
 @rare
@@ -441,7 +441,7 @@ def turned_features(net: Net) -> None:
 def rows_at_expanded_indices(net: Net) -> None:
     """What torch's gather and scatter_add write for rows, and a product with a vector."""
     x, at = net.input("x", (6, 8)), net("ArgMax", net.input("y", (5, 6)), axis=1)
-    spread = net("Expand", at, net.const([5, 8], I64))
+    spread = net("Expand", at, [5, 8])
     sums = net("ScatterElements", net("Sign", x), spread, net("GatherElements", x, spread, axis=0), axis=0)
     net.output(net("MatMul", sums, net.weight(8)))
 
@@ -449,9 +449,9 @@ def rows_at_expanded_indices(net: Net) -> None:
 @block
 def rms_norm_by_hand(net: Net) -> None:
     x = net.input("x", (1, 4, 16))
-    mean = net("ReduceMean", net("Pow", x, net.const(np.array(2, F32))), axes=[-1])
-    root = net("Sqrt", net("Add", mean, net.const(np.array(1e-3, F32))))
-    net.output(net("Mul", net.weight(16), net("Mul", x, net("Div", net.const(F32.type(1)), root))))
+    mean = net("ReduceMean", net("Pow", x, 2.0), axes=[-1])
+    root = net("Sqrt", net("Add", mean, 1e-3))
+    net.output(net("Mul", net.weight(16), net("Mul", x, net("Div", F32.type(1), root))))
 
 
 @rare
@@ -474,7 +474,7 @@ def weights_made_at_run_time(net: Net) -> None:
 def groups_and_grids(net: Net) -> None:
     net.opset = 21
     x = net("GroupNormalization", net.input("x", (2, 6, 3, 4)), net.weight(6), net.weight(6), num_groups=3)
-    grid = net("AffineGrid", net.input("theta", (2, 2, 3)), net.const(np.array([2, 6, 5, 4], I64)), align_corners=1)
+    grid = net("AffineGrid", net.input("theta", (2, 2, 3)), [2, 6, 5, 4], align_corners=1)
     few = net("GridSample", net.input("map", (1, 2, 8, 8)), net.input("places", (1, 1, 3, 2)))
     net.output(net("GridSample", x, grid), few)
 
@@ -488,9 +488,9 @@ def element_types(net: Net) -> None:
     net.output(net("ReduceMean", whole, axes=[1]), dtype=np.int32)
     net.output(net("ArgMax", net("Cast", whole, to=TensorProto.INT8), select_last_index=1), dtype=I64)
     net.output(net("Cast", net("Cast", half, to=TensorProto.BFLOAT16), to=TensorProto.FLOAT), net("Atan", x))
-    net.output(net("Pow", x, net.const(np.array(2, I64))))
-    net.output(net("CumSum", x, net("Mul", none, net.const(np.array(0, I64)))))
-    signs, at = net("Greater", x, net.const(0.0)), net.const(np.array([[1], [1]], I64))
+    net.output(net("Pow", x, 2))
+    net.output(net("CumSum", x, net("Mul", none, 0)))
+    signs, at = net("Greater", x, 0.0), net.const(np.array([[1], [1]], I64))
     found = net("ScatterND", signs, at, net("Not", signs), reduction="mul")
     net.output(net("Cast", found, to=TensorProto.FLOAT))
 
@@ -501,7 +501,7 @@ def einsum_and_pixels(net: Net) -> None:
     net.output(net("Einsum", q, k, net.weight(3), net.weight(2, 9), equation="bqhd,bkhd,h,bx->bhqk"))
     net.output(net("MeanVarianceNormalization", q, axes=[1, 3]))
     x = net.input("x", (1, 2, 4, 5), np.uint8)
-    net.output(net("Resize", x, "", "", net.const(np.array([1, 2, 8, 5], I64)), mode="linear"), dtype=np.uint8)
+    net.output(net("Resize", x, "", "", [1, 2, 8, 5], mode="linear"), dtype=np.uint8)
 
 
 @rare

@@ -27,8 +27,9 @@ VERSIONS = {"ai.onnx.ml": 4}
 
 
 class Net:
-    """An ONNX model written node by node: `net("Relu", x)` adds a node and gives its output's name. The graph of a body
-    needs a `prefix` of its own for its names.
+    """An ONNX model written node by node: `net("Add", x, 1.5)` adds a node and gives its output's name. Operands are
+    names, or the numbers of constants (as `const` takes them). The graph of a body needs a `prefix` of its own for its
+    names.
     """
 
     def __init__(self, opset: int = 17, seed: int = 0, prefix: str = "") -> None:
@@ -56,9 +57,10 @@ class Net:
         fan = int(np.prod(shape[1:])) or 1
         return self.const((self.rng.standard_normal(shape) * (scale or fan**-0.5)).astype(F32))
 
-    def __call__(self, op: str, *inputs: str, outputs: int = 1, domain: str = "", **attrs: Any) -> Any:
+    def __call__(self, op: str, *operands: Any, outputs: int = 1, domain: str = "", **attrs: Any) -> Any:
+        inputs = [x if isinstance(x, str) else self.const(x) for x in operands]
         names = [f"{self.prefix}v{len(self.nodes)}" + (f"_{i}" if outputs > 1 else "") for i in range(outputs)]
-        self.nodes.append(helper.make_node(op, list(inputs), names, domain=domain, **attrs))
+        self.nodes.append(helper.make_node(op, inputs, names, domain=domain, **attrs))
         return names[0] if outputs == 1 else names
 
     def output(self, *names: str, dtype: Any = F32) -> None:

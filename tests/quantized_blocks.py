@@ -230,11 +230,11 @@ def pair(net: Net, x: str, scale: float, zero: int, dtype: Any = U8) -> str:
 
 
 def number(net: Net, x: str, scale: float, zero: int, dtype: Any = U8) -> str:
-    return net("QuantizeLinear", x, net.const(F32.type(scale)), net.const(zero, dtype))
+    return net("QuantizeLinear", x, F32.type(scale), net.const(zero, dtype))
 
 
 def real(net: Net, x: str, scale: float, zero: int, dtype: Any = U8) -> str:
-    return net("DequantizeLinear", x, net.const(F32.type(scale)), net.const(zero, dtype))
+    return net("DequantizeLinear", x, F32.type(scale), net.const(zero, dtype))
 
 
 def weights(net: Net, *shape: int, dtype: Any = I8, axis: int | None = 0) -> str:
@@ -272,7 +272,7 @@ def qdq_moves(net: Net) -> None:
     part = net("Slice", real(net, x, 0.0213, 120), *sliced)
     joined = number(net, net("Concat", real(net, turned, 0.0497, 128), part, axis=1), 0.0307, 100)
     pads = net.const(np.array([0, 0, 1, 1, 0, 0, 1, 1], I64))
-    around = net("Pad", real(net, joined, 0.0307, 100), pads, net.const(F32.type(-100)))
+    around = net("Pad", real(net, joined, 0.0307, 100), pads, F32.type(-100))
     net.output(pair(net, net("MaxPool", around, kernel_shape=[2, 2]), 0.0307, 100))
     net.output(net("Exp", part))
 
@@ -294,7 +294,7 @@ def qdq_functions(net: Net) -> None:
     gate = pair(net, net("Sigmoid", x), 1 / 256, 0)
     y = pair(net, net("Mul", x, gate), 0.0203, 14)
     other = pair(net, net.input("y", (2, 12)), 0.0113, 7)
-    other = pair(net, net("Where", net("IsNaN", other), net.const(F32.type(0)), other), 0.0113, 7)
+    other = pair(net, net("Where", net("IsNaN", other), F32.type(0), other), 0.0113, 7)
     total = pair(net, net("Relu", pair(net, net("Add", y, other), 0.0389, 90)), 0.0389, 90)
     net.output(pair(net, net("Sub", total, other), 0.0497, 128))
 
@@ -305,7 +305,7 @@ def factors(net: Net, x: str, w: np.ndarray, op: str, scales: np.ndarray, zero: 
     kind = I8 if zero is None else U8
     points = [] if zero is None else [net.const(np.array(zero, kind))]
     product = net("Cast", net(op, q, net.const(w, kind), z, *points, **attrs), to=1)
-    return net("Mul", product, net("Mul", s, net.const(scales.astype(F32))))
+    return net("Mul", product, net("Mul", s, scales.astype(F32)))
 
 
 @qdq
@@ -363,9 +363,9 @@ def computed_scales(net: Net) -> None:
     product = net("MatMulInteger", y, net("Transpose", y, perm=[1, 0]), zero, zero)
     linear = net("QLinearMatMul", y, scale, zero, net("Transpose", y, perm=[1, 0]), scale, zero, scale, zero)
     rows = net("DequantizeLinear", linear, scale, zero)
-    image = net("Reshape", y, net.const(np.array([1, 2, 3, 4], I64)))
-    window = net("Reshape", net("Slice", y, *(net.const(np.array(v, I64)) for v in ([0], [4], [1]))),
-                 net.const(np.array([2, 2, 2, 2], I64)))  # fmt: skip
+    image = net("Reshape", y, [1, 2, 3, 4])
+    window = net("Reshape", net("Slice", y, *(np.array(v, I64) for v in ([0], [4], [1]))),
+                 [2, 2, 2, 2])  # fmt: skip
     found = net("ConvInteger", image, window, zero, zero)
     stored = net("QLinearConv", image, scale, zero, window, scale, zero, scale, zero)
     net.output(rows, net("Cast", product, to=1), net("Cast", found, to=1), net("DequantizeLinear", stored, scale, zero))

@@ -114,9 +114,7 @@ def test_stft(size: int, step: int, onesided: int, rank: int, dtype: Any) -> Non
 def test_stft_of_complex_numbers_without_a_window() -> None:
     net = Net(17)
     x = np.random.default_rng(1).standard_normal((2, 90, 2)).astype(F32)
-    net.output(
-        net("STFT", net.input("x", x.shape), net.const(np.array(9, I64)), "", net.const(np.array(20, I64)), onesided=0)
-    )
+    net.output(net("STFT", net.input("x", x.shape), 9, "", 20, onesided=0))
     model = net.load()
     assert numpy_steps(model) == []
     frames = np.lib.stride_tricks.sliding_window_view(complexes(x), 20, 1)[:, ::9]

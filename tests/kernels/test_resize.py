@@ -47,7 +47,7 @@ def by_onnx(x: np.ndarray, out: tuple[int, int], **attributes: Any) -> tuple[np.
     net, whole = Net(19), [0.0, 0.0, ROI[0][0], ROI[1][0], 1.0, 1.0, ROI[0][1], ROI[1][1]]
     sizes = net.const(np.array([*x.shape[:2], *out]))
     attributes["extrapolation_value"] = 3.5
-    net.output(net("Resize", net.input("x", x.shape), net.const(whole), "", sizes, **attributes))
+    net.output(net("Resize", net.input("x", x.shape), whole, "", sizes, **attributes))
     return by_onnxruntime(net.bytes(), {"x": x})[0], ReferenceEvaluator(net.model()).run(None, {"x": x})[0]
 
 

@@ -440,7 +440,7 @@ def test_no_nodes() -> None:
 
 def test_no_inputs() -> None:
     net = Net()
-    net.output(net("Add", net.const(np.ones(3, F32)), net.const(np.ones(3, F32))), net("RandomNormal", shape=[2]))
+    net.output(net("Add", np.ones(3, F32), np.ones(3, F32)), net("RandomNormal", shape=[2]))
     model = net.load()
     assert model.run({})[model.outputs[0].name].tolist() == [2, 2, 2]
     total, noise = model()
@@ -481,7 +481,7 @@ def test_integer_and_bool_models() -> None:
 def test_an_index_out_of_range_at_run_time_is_an_error_and_the_model_lives() -> None:
     net = Net()
     i = net.input("i", (2,), I64)
-    net.output(net("Gather", net.const(np.arange(5, dtype=F32)), i))
+    net.output(net("Gather", np.arange(5, dtype=F32), i))
     model = net.load()
     assert "range" in message(model, np.array([0, 5]))
     assert model(np.array([-1, 0])).tolist() == [4, 0]

@@ -150,7 +150,7 @@ def test_a_file_that_changes_is_not_pickled(tmp_path: Path) -> None:
 def test_data_in_another_file_that_change_are_not_pickled(tmp_path: Path) -> None:
     def write(weight: float) -> None:
         net = Net()
-        net.output(net("MatMul", net.input("x", (1, 4)), net.const(np.full((4, 4), weight))))
+        net.output(net("MatMul", net.input("x", (1, 4)), np.full((4, 4), weight)))
         (tmp_path / "net.data").unlink(missing_ok=True)
         onnx.save(net.model(), path, save_as_external_data=True, size_threshold=0, location="net.data")
 

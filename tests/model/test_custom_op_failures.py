@@ -195,7 +195,7 @@ def test_what_failed_first_is_what_is_said() -> None:
 
     register("Checked", checked)
     net = Net()
-    rows = net("Gather", net.const(np.float32([1, 2, 3])), net.input("i", (2,), I64))
+    rows = net("Gather", [1.0, 2.0, 3.0], net.input("i", (2,), I64))
     net.output(net("Checked", net("Mul", rows, net.input("x", (2,))), domain=DOMAIN))
     for threads in (1, 2):
         model = net.load(threads=threads)
@@ -348,7 +348,7 @@ def test_an_exception_within_a_loop_names_the_node() -> None:
     body.output(body("Identity", "on"), dtype=bool)
     body.output(body("Checked", body.input("v", (4,)), domain=DOMAIN))
     net = Net()
-    net.output(net("Loop", net.const(np.int64(5)), net.const(np.array(True)), net.input("x", (4,)), body=body.graph()))
+    net.output(net("Loop", 5, True, net.input("x", (4,)), body=body.graph()))
     model = fg.load(with_domain(net), threads=1)
     for _ in range(2):
         with pytest.raises(
@@ -516,7 +516,7 @@ def test_constants_cannot_be_written_by_infer_and_types_must_be_of_tensors() -> 
         return [types[0]]
 
     net = Net()
-    net.output(net("Bad", net.input("x", (4,)), net.const(np.float32([1, 2])), domain=DOMAIN))
+    net.output(net("Bad", net.input("x", (4,)), [1.0, 2.0], domain=DOMAIN))
     for infer, said in ((writes, "read-only"), (lambda types, attrs: [fg.TensorType(">f4", (4,))], "no tensor has")):
         fg.register_custom_op(DOMAIN, "Bad", infer=infer, kernel=lambda x, c, y: None, replace=True)
         with pytest.raises(fg.FastgraphError, match=said):

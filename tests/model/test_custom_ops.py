@@ -175,7 +175,7 @@ def test_an_operand_may_be_absent_or_constant() -> None:
         np.testing.assert_allclose(model(x), right, rtol=1e-6)
         assert fg.verify(model).ok
     net = Net()
-    net.output(net("Biased", net.input("x", (2, 3)), "", net.const(s), domain=DOMAIN))
+    net.output(net("Biased", net.input("x", (2, 3)), "", s, domain=DOMAIN))
     np.testing.assert_allclose(net.load()(x), x * s, rtol=1e-6)
 
 
@@ -250,8 +250,8 @@ def test_layers_around_it_keep_their_own_order_of_axes() -> None:
         if each is net:
             y = each("Corner", y, domain=DOMAIN)
         else:
-            first = each("Slice", y, each.const([0, 0]), each.const([1, 1]), each.const([2, 3]))
-            y = each("Sub", y, each("Mul", first, each.const(np.arange(4, dtype=F32).reshape(4, 1, 1))))
+            first = each("Slice", y, [0, 0], [1, 1], [2, 3])
+            y = each("Sub", y, each("Mul", first, np.arange(4, dtype=F32).reshape(4, 1, 1)))
         each.output(each("Relu", each("Conv", y, each.weight(5, 4, 3, 3))))
     x = numbers(1, 3, 8, 8)
     np.testing.assert_allclose(net.load()(x), plain.load()(x), rtol=1e-4, atol=1e-5)
@@ -301,7 +301,7 @@ def test_only_python_folds_constants_and_the_dead_are_dropped(native: bool) -> N
     x = net.input("x", (4,))
     c = np.float32([1, -2, 3, 4])
     net("Squash", x, domain=DOMAIN)
-    net.output(net("Add", x, net("Squash", net.const(c), domain=DOMAIN)))
+    net.output(net("Add", x, net("Squash", c, domain=DOMAIN)))
     model = net.load()
     assert sum("Squash" in step.node.op for step in model.plan.program.steps) == native
     np.testing.assert_allclose(model(c), c + squashed(c), rtol=1e-6)
@@ -317,7 +317,7 @@ def test_within_a_loop() -> None:
     body.output(carried)
     net = Net()
     x = net.input("x", (4,))
-    net.output(net("Loop", net.const(np.int64(3)), net.const(np.array(True)), x, body=body.graph()))
+    net.output(net("Loop", 3, True, x, body=body.graph()))
     model = fg.load(with_domain(net), threads=1)
     assert is_native(model.plan)
     x = numbers(4)

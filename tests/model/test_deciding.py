@@ -58,7 +58,7 @@ OPERATORS: dict[str, Nodes] = {
     "Reshape": (lambda n, x: n("Reshape", x, "a"), {"a": ints([4, 6], [-1, 3], [0, 12], [24, 1])}),
     "Expand": (lambda n, x: n("Expand", n("ReduceMax", x, axes=[1]), "a"), {"a": ints([2, 5, 4], [1, 3, 1])}),
     "Tile": (lambda n, x: n("Tile", x, "a"), {"a": ints([1, 2, 1], [3, 1, 2], [1, 1, 1])}),
-    "Squeeze": (lambda n, x: n("Squeeze", n("Unsqueeze", x, n.const([0, 2])), "a"), {"a": ints([0], [2], [-3])}),
+    "Squeeze": (lambda n, x: n("Squeeze", n("Unsqueeze", x, [0, 2]), "a"), {"a": ints([0], [2], [-3])}),
     "Unsqueeze": (lambda n, x: n("Unsqueeze", x, "a"), {"a": ints([0, 4], [2, 1], [-1, 1])}),
     "ReduceSum": (lambda n, x: n("ReduceSum", x, "a"), {"a": ints([0, 1], [2, 1], [-1, 1])}),
     "ReduceSum, fewer axes": (lambda n, x: n("ReduceSum", x, "a", keepdims=0), {"a": ints([0], [2], [-1])}),
@@ -78,15 +78,15 @@ OPERATORS: dict[str, Nodes] = {
         lambda n, x: n("Add", n("ConstantOfShape", "a"), n("ReduceMax", x, keepdims=0)), {"a": ints([2, 3], [1, 7])},
     ),
     "OneHot": (
-        lambda n, x: n("OneHot", n("Cast", n("Abs", x), to=TensorProto.INT64), "a", n.const([0.0, 1.0])),
+        lambda n, x: n("OneHot", n("Cast", n("Abs", x), to=TensorProto.INT64), "a", [0.0, 1.0]),
         {"a": ints(2, 5, [3])},
     ),
     "Resize by sizes": (
-        lambda n, x: n("Resize", n("Unsqueeze", x, n.const([0])), "", "", "a", mode="linear"),
+        lambda n, x: n("Resize", n("Unsqueeze", x, [0]), "", "", "a", mode="linear"),
         {"a": ints([1, 2, 6, 8], [1, 2, 2, 2])},
     ),
     "Resize by scales": (
-        lambda n, x: n("Resize", n("Unsqueeze", x, n.const([0])), "", "a", mode="nearest"),
+        lambda n, x: n("Resize", n("Unsqueeze", x, [0]), "", "a", mode="nearest"),
         {"a": reals([1, 1, 2, 2], [1, 1, 1.5, 0.5])},
     ),
 }  # fmt: skip
@@ -98,7 +98,7 @@ def net_of(nodes: Nodes, opened: bool = False, opset: int = 17) -> Net:
     for name, values in nodes[1].items():
         shapes = {v.shape for v in values}
         net.input(name, values[0].shape if len(shapes) == 1 else None, values[0].dtype)
-    made = nodes[0](net, net("Mul", x, net.const(2.0)))
+    made = nodes[0](net, net("Mul", x, 2.0))
     net.output(*(net("Neg", y) for y in (made if isinstance(made, list) else [made])))
     return net
 
@@ -126,9 +126,9 @@ def test_computed_of_shapes_and_inputs() -> None:
     """The way from an input to a shape: whole numbers, joined with those of shapes, and of branches."""
     net = Net()
     x, rows, more = net.input("x", ("n", 3, 4)), net.input("rows", (), I64), net.input("more", (), bool)
-    extent = net("Slice", net("Shape", x), net.const([0]), net.const([1]))
-    twice = net("Where", more, net.const([2]), net.const([1]))
-    target = net("Concat", net("Mul", extent, twice), net("Reshape", rows, net.const([-1])), net.const([-1]), axis=0)
+    extent = net("Slice", net("Shape", x), [0], [1])
+    twice = net("Where", more, [2], [1])
+    target = net("Concat", net("Mul", extent, twice), net("Reshape", rows, [-1]), [-1], axis=0)
     y = net("Reshape", net("Concat", x, x, axis=0), target)
     net.output(net("Relu", y))
     runs = [{"x": np.resize(X, (n, 3, 4)), "rows": np.array(r), "more": np.array(m)}
@@ -145,7 +145,7 @@ def test_only_what_decides_shapes_is_asked_for() -> None:
     y = net("Reshape", net("Add", x, net("Cast", n, to=1)), net("Shape", x))
     net.output(net("Gather", y, where, axis=0))
     longest = net("ReduceMax", large, keepdims=0)
-    net.output(net("Range", net.const(0, I64), longest, net.const(1, I64)), dtype=I64)
+    net.output(net("Range", 0, longest, 1), dtype=I64)
     model = net.load()
     assert not model._keys.decide
     for value in range(3):
@@ -181,12 +181,12 @@ def test_a_trip_count_decides_how_much_is_stacked() -> None:
     inputs = [helper.make_tensor_value_info(n, k, s) for n, k, s in (
         ("i", TensorProto.INT64, []), ("go", TensorProto.BOOL, []), ("s", TensorProto.FLOAT, [4]))]  # fmt: skip
     body.inputs = inputs
-    after = body("Mul", "s", body.const(1.5))
+    after = body("Mul", "s", 1.5)
     body.output(body("Identity", "go"), dtype=bool)
     body.output(after, body("Relu", after))
     net = Net()
     x, n = net.input("x", (4,)), net.input("n", (), I64)
-    last, history = net("Loop", n, net.const(True), x, body=body.graph(), outputs=2)
+    last, history = net("Loop", n, True, x, body=body.graph(), outputs=2)
     net.output(last, net("Neg", history))
     model = agree(net, [{"x": X[0, 0], "n": np.array(k)} for k in (3, 1, 5, 3)])
     assert set(model.plan.compiled.values) == {"n"}
@@ -199,8 +199,8 @@ def triangle(net: Net, n: str) -> str:
         ("i", TensorProto.INT64), ("go", TensorProto.BOOL), ("s", TensorProto.INT64))]  # fmt: skip
     body.output(body("Identity", "go"), dtype=bool)
     body.output(body("Add", "s", "i"), dtype=I64)
-    total = net("Loop", n, net.const(True), net.const(0, I64), body=body.graph())
-    return net("Concat", net("Unsqueeze", total, net.const([0])), net.const([1]), axis=0)
+    total = net("Loop", n, True, 0, body=body.graph())
+    return net("Concat", net("Unsqueeze", total, [0]), [1], axis=0)
 
 
 def test_loops_that_compute_shapes() -> None:
@@ -208,7 +208,7 @@ def test_loops_that_compute_shapes() -> None:
     for fed in (False, True):
         net = Net()
         x = net.input("x", ("n", 4))
-        first = net("Slice", net("Shape", x), net.const([0]), net.const([1]))
+        first = net("Slice", net("Shape", x), [0], [1])
         rows = net.input("rows", (), I64) if fed else net("Squeeze", first)
         net.output(net("Relu", net("Tile", x, triangle(net, rows))))
         runs = [{"x": np.resize(X, (n, 4)), **({"rows": np.array(n + 1)} if fed else {})} for n in (2, 3, 4, 2)]
@@ -219,8 +219,8 @@ def test_a_loop_of_many_rounds_is_left_to_the_run() -> None:
     """Planning does not take as long as it likes."""
     net = Net()
     x, n = net.input("x", (1, 4)), net.input("n", (), I64)
-    columns = net("Slice", triangle(net, n), net.const([0]), net.const([1]))
-    net.output(net("Relu", net("Slice", x, net.const([0]), columns, net.const([1]))))
+    columns = net("Slice", triangle(net, n), [0], [1])
+    net.output(net("Relu", net("Slice", x, [0], columns, [1])))
     model = agree(net, [{"x": X[:1, 0], "n": np.array(rounds)} for rounds in (2, 3, 2)])
     with pytest.raises(fg.RunTimeout):
         model.run({"x": X[:1, 0], "n": np.array(1 << 40)}, timeout=0.5)
@@ -345,7 +345,7 @@ def counted(**options: Any) -> tuple[fg.Model, Callable[[int], None]]:
     """A step of a decoder whose cache is read up to a position, and a run of it that is checked."""
     net = Net()
     x, position, cache = net.input("x", (1, 8)), net.input("position", (1,), I64), net.weight(300, 8)
-    part = net("Slice", cache, net.const([0]), position, net.const([0]))
+    part = net("Slice", cache, [0], position, [0])
     weights = net("Softmax", net("MatMul", x, net("Transpose", part, perm=[1, 0])), axis=-1)
     net.output(net("MatMul", weights, part))
     model, other = net.load(**options), session(net.bytes())
@@ -416,7 +416,7 @@ def test_new_shapes_have_plans_for_their_values() -> None:
     """Credit is of one set of shapes."""
     net = Net()
     x, n = net.input("x", ("n", 2)), net.input("k", (1,), I64)
-    net.output(net("Relu", net("Tile", x, net("Concat", n, net.const([1]), axis=0))))
+    net.output(net("Relu", net("Tile", x, net("Concat", n, [1], axis=0))))
     model = net.load(plans=4)
     for rows in range(1, 60):
         model.run({"x": np.ones((rows, 2), F32), "k": np.array([2])})
@@ -511,7 +511,7 @@ def test_what_layers_compute_of_tokens_is_left_to_the_run() -> None:
     tokens = net.input("tokens", (1, 6), I64)
     made = net("MatMul", net("Gather", net.weight(20, 8), tokens), net.weight(8, 8))
     count = net("Cast", net("Abs", net("ReduceSum", made, keepdims=0)), to=7)
-    net.output(net("Range", net.const(np.array(0)), count, net.const(np.array(1))), dtype=I64)
+    net.output(net("Range", 0, count, 1), dtype=I64)
     net.output(net("Relu", made))
     model, other = net.load(), session(net.bytes())
     for seed in range(3):

@@ -88,7 +88,7 @@ def test_if_with_branches_of_different_shapes() -> None:
 def test_a_constant_if_between_convolutions() -> None:
     net = Net()
     x = net("Conv", net.input("x", (1, 3, 6, 6)), net.weight(8, 3, 3, 3))
-    y = net("If", net.const(np.array(True)), then_branch=branch("Relu", x), else_branch=branch("Neg", x))
+    y = net("If", True, then_branch=branch("Relu", x), else_branch=branch("Neg", x))
     net.output(net("Conv", y, net.weight(4, 8, 3, 3)))
     model = agree(net, x=np.random.default_rng(0).standard_normal((1, 3, 6, 6)).astype(F32))
     assert model.outputs[0].shape == (1, 4, 2, 2)
@@ -98,7 +98,7 @@ def test_a_sub_graph_that_captures_what_a_pass_rewrites() -> None:
     """The captured value is a batch normalized convolution, which becomes another node with another layout."""
     net = Net()
     y = net("Conv", net.input("x", (1, 3, 6, 6)), net.weight(8, 3, 3, 3))
-    y = net("BatchNormalization", y, *(net.weight(8) for _ in range(3)), net.const(np.ones(8, F32)))
+    y = net("BatchNormalization", y, *(net.weight(8) for _ in range(3)), np.ones(8, F32))
     p = net.input("p", (), bool)
     net.output(net("If", p, then_branch=branch("Relu", y), else_branch=branch("Identity", y)), y)
     for chosen in (True, False):
@@ -109,7 +109,7 @@ def test_sequences_between_tensors() -> None:
     net = Net()
     x = net("Relu", net.input("x", (2, 4)))
     pieces = net("SplitToSequence", x, axis=1, keepdims=1)
-    one = net("SequenceAt", pieces, net.const(np.array(2)))
+    one = net("SequenceAt", pieces, 2)
     more = net("SequenceInsert", pieces, one)
     net.output(net("ConcatFromSequence", more, axis=1), net("Neg", one))
     agree(net, x=X)
@@ -199,16 +199,16 @@ def test_masks_written_back() -> None:
     net = Net()
     x, low = net.input("x", (3, 7)), net.const(0.0, F32)
     mask = net("Greater", x, low)
-    rows = net("Unsqueeze", net("GatherND", x, net("Transpose", net("NonZero", mask), perm=[1, 0])), net.const([1]))
+    rows = net("Unsqueeze", net("GatherND", x, net("Transpose", net("NonZero", mask), perm=[1, 0])), [1])
     wide = net("Mul", net("Softplus", rows), net.const(np.arange(1, 6), F32))
-    count = net("Squeeze", net("Slice", net("Shape", wide), net.const([0]), net.const([1])))
-    places = net("Unsqueeze", net("Range", net.const(0), count, net.const(1)), net.const([1]))
-    last = net("Expand", net.const([[-1]]), net("Shape", places))
-    wide = net("ScatterND", wide, net("Concat", places, last, axis=1), net("Squeeze", rows, net.const([1])))
-    values = net("ReduceSum", wide, net.const([1]), keepdims=0)
+    count = net("Squeeze", net("Slice", net("Shape", wide), [0], [1]))
+    places = net("Unsqueeze", net("Range", 0, count, 1), [1])
+    last = net("Expand", [[-1]], net("Shape", places))
+    wide = net("ScatterND", wide, net("Concat", places, last, axis=1), net("Squeeze", rows, [1]))
+    values = net("ReduceSum", wide, [1], keepdims=0)
     again = net("Transpose", net("NonZero", net("Expand", mask, net("Shape", x))), perm=[1, 0])
-    count = net("Slice", net("Shape", again), net.const([0]), net.const([1]))
-    part = net("Slice", net("Reshape", values, net.const([-1])), net.const([0]), count, net.const([0]))
+    count = net("Slice", net("Shape", again), [0], [1])
+    part = net("Slice", net("Reshape", values, [-1]), [0], count, [0])
     net.output(net("ScatterND", net("Neg", x), again, part))
     rng = np.random.default_rng(0)
     for lift in (0, -9, 9, 0.5):
@@ -220,9 +220,9 @@ def test_parts_of_a_split_that_are_transposed_are_told_apart() -> None:
     net = Net(opset=18)
     x = net.input("x", ["N", 1, 8])
     count = net("Cast", net("ReduceMax", x, keepdims=0), to=7)
-    some = net("Slice", x, net.const([0]), net("Unsqueeze", count, net.const([0])), net.const([1]))
+    some = net("Slice", x, [0], net("Unsqueeze", count, [0]), [1])
     a, b = net("Split", net("Transpose", some, perm=[0, 2, 1]), outputs=2, axis=0, num_outputs=2)
-    net.output(a, net("Expand", b, net.const([2])))
+    net.output(a, net("Expand", b, [2]))
     agree(net, x=np.linspace(-1, 1.5, 40, dtype=F32).reshape(5, 1, 8))
 
 
@@ -232,8 +232,8 @@ def test_a_place_out_of_range_is_none_to_write_to(op: str, place: int) -> None:
     net = Net()
     data, places, mask = net.input("data", (3,)), net.input("places", (4,), I64), net.input("mask", (4,), np.bool_)
     taken = net("Compress", places, mask)
-    taken = net("Unsqueeze", taken, net.const([1])) if op == "ScatterND" else taken
-    net.output(net(op, data, taken, net("Compress", net.const([1.0, 2.0, 3.0, 4.0]), mask)))
+    taken = net("Unsqueeze", taken, [1]) if op == "ScatterND" else taken
+    net.output(net(op, data, taken, net("Compress", [1.0, 2.0, 3.0, 4.0], mask)))
     feeds = {"data": np.zeros(3, F32), "places": np.array([place, -1, -3, 1]), "mask": np.arange(4) > 0}
     model = agree(net, **feeds)
     assert model.plan.tail is None

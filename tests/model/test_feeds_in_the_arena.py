@@ -47,7 +47,7 @@ ENDS = [np.array([i], I64) for i in (1, 2**31, 0)]
 def vectors() -> Net:
     net = Net()
     x, y = net.input("x", ("n",)), net.input("y", ("k",))
-    for each in (net("Concat", y, x, axis=0), net("Identity", y), net("Mul", x, net.const(np.array(2, F32)))):
+    for each in (net("Concat", y, x, axis=0), net("Identity", y), net("Mul", x, 2.0)):
         net.output(each)
     return net
 

@@ -55,7 +55,7 @@ def test_as_the_model(kind: str, suffix: str, tmp_path: Path) -> None:
 def external() -> bytes:
     """y = x + w, with w in another file called w.bin."""
     net = Net()
-    net.output(net("Add", net.input("x", (16,)), net.const(np.arange(16, dtype=F32))))
+    net.output(net("Add", net.input("x", (16,)), np.arange(16, dtype=F32)))
     model = net.model()
     onnx.external_data_helper.convert_model_to_external_data(model, location="w.bin", size_threshold=0)
     for tensor in model.graph.initializer:
@@ -94,7 +94,7 @@ def test_one_range_of_a_file_is_not_read_without_end(tmp_path: Path) -> None:
     net = Net()
     x = net.input("x", (1 << 18,))
     for _ in range(200):
-        x = net("Add", x, net.const(np.zeros(1, F32)))
+        x = net("Add", x, np.zeros(1, F32))
     net.output(x)
     model = net.model()
     onnx.external_data_helper.convert_model_to_external_data(model, location="w.bin", size_threshold=0)

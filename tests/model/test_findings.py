@@ -11,7 +11,7 @@ import pytest
 import fastgraph as fg
 from fastgraph.frontends import read
 from fastgraph.ops.evaluate import evaluate
-from tests.nets import F32, I64, Net
+from tests.nets import F32, Net
 
 FOUND: dict[str, Callable[[Net], None]] = {}
 
@@ -23,12 +23,12 @@ def found(build: Callable[[Net], None]) -> Callable[[Net], None]:
 
 @found
 def axes_in_a_scalar(net: Net) -> None:
-    net.output(net("ReduceSum", net.input("x", (2, 3, 4)), net.const(np.array(1, I64))))
+    net.output(net("ReduceSum", net.input("x", (2, 3, 4)), 1))
 
 
 @found
 def axes_in_a_matrix(net: Net) -> None:
-    net.output(net("ReduceMax", net("Relu", net.input("x", (2, 3, 4))), net.const(np.array([[1], [2]], I64))))
+    net.output(net("ReduceMax", net("Relu", net.input("x", (2, 3, 4))), [[1], [2]]))
 
 
 @found
@@ -44,7 +44,7 @@ def blocks_of_a_volume(net: Net) -> None:
 @found
 def a_variance_below_zero(net: Net) -> None:
     x = net("Conv", net.input("x", (1, 2, 3, 3)), net.weight(2, 2, 1, 1))
-    net.output(net("BatchNormalization", x, *(net.const(np.full(2, v, F32)) for v in (1, 0, 0, -1))))
+    net.output(net("BatchNormalization", x, *(np.full(2, v, F32) for v in (1, 0, 0, -1))))
 
 
 @found
@@ -56,17 +56,17 @@ def limits_that_are_rows(net: Net) -> None:
 @found
 def infinities_where_the_shape_hangs_on_data(net: Net) -> None:
     x = net.input("x", (4, 3))
-    rows = net("Compress", x, net.const(np.array([True, False, True, True])), axis=0)
+    rows = net("Compress", x, [True, False, True, True], axis=0)
     weights = net.const(np.array([[np.inf], [-np.inf], [0]], F32))
-    chosen = net("Greater", net.input("c", (2,)), net.const(F32.type(0)))
+    chosen = net("Greater", net.input("c", (2,)), F32.type(0))
     net.output(net("MatMul", net("Compress", rows, chosen, axis=0), weights))
 
 
 @found
 def stored_numbers_of_no_known_shape(net: Net) -> None:
-    kept = net("Compress", net.input("x", (4, 3)), net.const(np.array([True, False, True, True])), axis=0)
+    kept = net("Compress", net.input("x", (4, 3)), [True, False, True, True], axis=0)
     stored = net("Cast", kept, to=2)
-    net.output(net("DequantizeLinear", stored, net.const(np.array(0.5, F32)), net.const(np.array(3, np.uint8))))
+    net.output(net("DequantizeLinear", stored, 0.5, np.array(3, np.uint8)))
 
 
 @found
@@ -78,7 +78,7 @@ def global_pools_without_spatial_axes(net: Net) -> None:
 @found
 def a_resize_to_many_images_without_pixels(net: Net) -> None:
     x = net.input("x", (1, 1, 4, 4))
-    net.output(net("Resize", x, "", "", net.const(np.array([1 << 20, 0, 3, 0])), mode="cubic", antialias=1))
+    net.output(net("Resize", x, "", "", [1 << 20, 0, 3, 0], mode="cubic", antialias=1))
 
 
 @found

@@ -226,7 +226,7 @@ def test_data_in_other_files_may_change(cache: Path, tmp_path: Path) -> None:
     found = []
     for weight in (1.0, 2.0):
         net = Net()
-        net.output(net("MatMul", net.input("x", (1, 4)), net.const(np.full((4, 4), weight))))
+        net.output(net("MatMul", net.input("x", (1, 4)), np.full((4, 4), weight)))
         (tmp_path / "net.data").unlink(missing_ok=True)
         onnx.save(net.model(), path, save_as_external_data=True, size_threshold=0, location="net.data")
         found.append([fg.load(path)(np.ones((1, 4), np.float32))[0, 0] for _ in range(2)])

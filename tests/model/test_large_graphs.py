@@ -89,8 +89,8 @@ def concat_of_branches(net: Net, x: str, n: int) -> str:
 
 @net_of
 def split_and_concat(net: Net, x: str, n: int) -> str:
-    parts = net("Split", net("Expand", net("ReduceMax", x), net.const(np.array([2, n], I64))),
-                net.const(np.ones(n, I64)), outputs=n, axis=1)  # fmt: skip
+    parts = net("Split", net("Expand", net("ReduceMax", x), np.array([2, n], I64)),
+                np.ones(n, I64), outputs=n, axis=1)  # fmt: skip
     return net("Concat", *(net("Relu", part) for part in parts), axis=1)
 
 
@@ -152,8 +152,8 @@ def quantized_chain(net: Net, x: str, n: int) -> str:
 @net_of
 def clamps_of_a_quantized_layer(net: Net, x: str, n: int) -> str:
     scale, zero = net.const(np.array(0.05, F32)), net.const(np.array(128, np.uint8))
-    w = net("DequantizeLinear", net.const(net.rng.integers(-127, 128, (8, 8)).astype(np.int8)),
-            net.const(np.array(0.01, F32)), net.const(np.array(0, np.int8)))  # fmt: skip
+    w = net("DequantizeLinear", net.rng.integers(-127, 128, (8, 8)).astype(np.int8),
+            0.01, np.array(0, np.int8))  # fmt: skip
 
     def stored(y: str) -> str:
         return net("DequantizeLinear", net("QuantizeLinear", y, scale, zero), scale, zero)

@@ -23,19 +23,19 @@ RNG = np.random.default_rng(0)
 
 
 def heads(net: Net, x: str) -> str:
-    split = net("Reshape", x, net.const([0, -1, HEADS, SIZE]))
+    split = net("Reshape", x, [0, -1, HEADS, SIZE])
     return net("Transpose", split, perm=[0, 2, 1, 3])
 
 
 def attended(net: Net, q: str, k: str, v: str, bias: str) -> str:
     scores = net("Mul", net("MatMul", q, net("Transpose", k, perm=[0, 1, 3, 2])), net.const(SIZE**-0.5, F32))
     y = net("MatMul", net("Softmax", net("Add", scores, bias), axis=-1), v)
-    return net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3]), net.const([0, -1, WIDTH]))
+    return net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3]), [0, -1, WIDTH])
 
 
 def mask_bias(net: Net, mask: str) -> str:
-    seen = net("Cast", net("Unsqueeze", mask, net.const([1, 2])), to=1)
-    return net("Mul", net("Sub", net.const(1, F32), seen), net.const(-1e9, F32))
+    seen = net("Cast", net("Unsqueeze", mask, [1, 2]), to=1)
+    return net("Mul", net("Sub", 1.0, seen), -1e9)
 
 
 def caches(net: Net, layers: int) -> list[list[str]]:
@@ -55,7 +55,7 @@ def decoded(net: Net, ids: str, mask: str, pasts: list[list[str]]) -> Net:
 
 
 def length(net: Net, x: str, axis: int) -> str:
-    return net("Squeeze", net("Slice", net("Shape", x), net.const([axis]), net.const([axis + 1])))
+    return net("Squeeze", net("Slice", net("Shape", x), [axis], [axis + 1]))
 
 
 def placed(layers: int = 1) -> Net:
@@ -68,15 +68,15 @@ def placed(layers: int = 1) -> Net:
     past, words = length(net, pasts[0][0], 2), length(net, ids, 1)
     total = net("Add", past, words)
     places, keys, row = net("Range", past, total, one), net("Range", zero, total, one), net("Range", zero, one, one)
-    flat = net("Add", net("Unsqueeze", keys, net.const([0])), net("Mul", row, length(net, mask, 1)))
-    seen = net("Gather", net("Reshape", net("Cast", mask, to=9), net.const([-1])), flat)
-    before = net("LessOrEqual", net("Unsqueeze", keys, net.const([0])), net("Unsqueeze", places, net.const([1])))
-    bias = net("Where", net("And", before, seen), net.const(0, F32), net.const(-1e9, F32))
+    flat = net("Add", net("Unsqueeze", keys, [0]), net("Mul", row, length(net, mask, 1)))
+    seen = net("Gather", net("Reshape", net("Cast", mask, to=9), [-1]), flat)
+    before = net("LessOrEqual", net("Unsqueeze", keys, [0]), net("Unsqueeze", places, [1]))
+    bias = net("Where", net("And", before, seen), 0.0, -1e9)
     shape = net("Shape", bias)
     rows = net("Range", zero, net("Gather", shape, zero), one)
-    parts = [net("Expand", net("Reshape", rows, net.const([-1, 1])), shape), net("Expand", keys, shape)]
-    every = net("Concat", *(net("Unsqueeze", part, net.const([-1])) for part in parts), axis=-1)
-    bias = net("ScatterND", net("Expand", net.const(0, F32), shape), every, bias)
+    parts = [net("Expand", net("Reshape", rows, [-1, 1]), shape), net("Expand", keys, shape)]
+    every = net("Concat", *(net("Unsqueeze", part, [-1]) for part in parts), axis=-1)
+    bias = net("ScatterND", net("Expand", 0.0, shape), every, bias)
     x = net("Add", net("Gather", net.weight(50, WIDTH), ids), net("Gather", net.weight(300, WIDTH), places))
     for past in pasts:
         q, *new = (heads(net, net("MatMul", x, net.weight(WIDTH, WIDTH))) for _ in range(3))
@@ -95,36 +95,26 @@ def rows() -> Net:
     net = Net()
     x, past = net.input("x", [3, "total"]), net.input("past", ["past"])
     n, first, one = length(net, x, 1), length(net, past, 0), net.const(1)
-    keys = net("Range", net.const(0), n, one)
-    places = net("Add", net("Unsqueeze", keys, net.const([0])), net("Mul", net.const([[2], [0], [-2]]), n))
+    keys = net("Range", 0, n, one)
+    places = net("Add", net("Unsqueeze", keys, [0]), net("Mul", [[2], [0], [-2]], n))
     y = net("Gather", net("Flatten", x, axis=2), places)
-    y = net("Reshape", net("Reshape", y, net.const([-1])), net("Concat", net.const([3, 1]), net("Shape", keys), axis=0))
-    whole = net("Unsqueeze", net("Add", n, one), net.const([0]))
-    start = net("Unsqueeze", first, net.const([0]))
-    table, two, one_axis = (
-        net("Slice", net.weight(100, 8), start, whole, net.const([0])),
-        net.const(2.0),
-        net.const([1]),
-    )
-    twos = net("Add", net("ConstantOfShape", net("Slice", net("Shape", table), net.const([1]), net.const([2]))), two)
-    mask = net("Less", net("Range", net.const(0.0), net("ReduceMax", twos, keepdims=0), net.const(1.0)),
-               net("Unsqueeze", twos, net.const([1])))  # fmt: skip
-    pairs = net(
-        "Expand", net("Unsqueeze", net("ReduceSum", table, net.const([0]), keepdims=0), one_axis), net("Shape", mask)
-    )
+    y = net("Reshape", net("Reshape", y, [-1]), net("Concat", [3, 1], net("Shape", keys), axis=0))
+    whole = net("Unsqueeze", net("Add", n, one), [0])
+    start = net("Unsqueeze", first, [0])
+    table, two, one_axis = (net("Slice", net.weight(100, 8), start, whole, [0]), net.const(2.0), net.const([1]))
+    twos = net("Add", net("ConstantOfShape", net("Slice", net("Shape", table), [1], [2])), two)
+    mask = net("Less", net("Range", 0.0, net("ReduceMax", twos, keepdims=0), 1.0),
+               net("Unsqueeze", twos, [1]))  # fmt: skip
+    pairs = net("Expand", net("Unsqueeze", net("ReduceSum", table, [0], keepdims=0), one_axis), net("Shape", mask))
     twice = net("GatherND", pairs, net("Transpose", net("NonZero", mask), perm=[1, 0]))
-    last = [
-        net("Slice", past, net("Unsqueeze", net("Neg", m), net.const([0])), net.const([1 << 40])) for m in (n, first)
-    ]
+    last = [net("Slice", past, net("Unsqueeze", net("Neg", m), [0]), [1 << 40]) for m in (n, first)]
     net.output(net("Softmax", net("Trilu", y, upper=1), axis=-1), net("Relu", table), net("ReduceSum", past), twice)
     net.output(*(net("Mul", y, y) for y in last))
     amounts = [0, 1, 0, 2], [0, 2, 0, -1], [1, 0, 2, 0]
-    padded = [
-        net("Pad", x, net.const(n), net.const(fill, F32)) for n, fill in zip(amounts, (0.0, 3.0, 0.5), strict=True)
-    ]
+    padded = [net("Pad", x, n, net.const(fill, F32)) for n, fill in zip(amounts, (0.0, 3.0, 0.5), strict=True)]
     net.output(*padded, *(net("ReduceMean", y, axes=[1]) for y in padded))
-    net.output(net("Pad", x, net.const([1, 0, 1, 0]), mode="reflect"))
-    channels = net("Unsqueeze", x, net.const([0]))
+    net.output(net("Pad", x, [1, 0, 1, 0], mode="reflect"))
+    channels = net("Unsqueeze", x, [0])
     net.output(net("InstanceNormalization", channels, net.weight(3), net.weight(3), epsilon=1e-3))
     return net
 
@@ -165,13 +155,13 @@ def encoder() -> Net:
     x = net("LayerNormalization", x, net.weight(WIDTH), net.weight(WIDTH), axis=-1)
     q, k, v = (heads(net, net("MatMul", x, net.weight(WIDTH, WIDTH))) for _ in range(3))
     x = net("Add", x, attended(net, q, k, v, mask_bias(net, mask)))
-    real = net("Cast", net("Unsqueeze", mask, net.const([-1])), to=1)
-    mean = net("Div", net("ReduceSum", net("Mul", x, real), net.const([1]), keepdims=0),
-               net("ReduceSum", real, net.const([1]), keepdims=0))  # fmt: skip
-    last = net("Slice", x, net.const([-1]), net.const([1 << 40]), net.const([1]))
-    places = net("Range", net.const(0), net("Squeeze", net("Slice", net("Shape", x), net.const([1]), net.const([2]))),
-                 net.const(1))  # fmt: skip
-    net.output(x, mean, net("Gather", x, net.const(0), axis=1), last)
+    real = net("Cast", net("Unsqueeze", mask, [-1]), to=1)
+    mean = net("Div", net("ReduceSum", net("Mul", x, real), [1], keepdims=0),
+               net("ReduceSum", real, [1], keepdims=0))  # fmt: skip
+    last = net("Slice", x, [-1], [1 << 40], [1])
+    places = net("Range", 0, net("Squeeze", net("Slice", net("Shape", x), [1], [2])),
+                 1)  # fmt: skip
+    net.output(x, mean, net("Gather", x, 0, axis=1), last)
     net.output(places, dtype=np.int64)
     return net
 
@@ -190,10 +180,10 @@ def recognizer() -> Net:
     x = net("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
     x = net("Relu", net("Conv", x, net.weight(16, 8, 3, 3), net.weight(16), pads=[1] * 4, strides=[2, 1]))
     x = net("Conv", x, net.weight(16, 16, 4, 2))
-    x = net("Transpose", net("Squeeze", x, net.const([2])), perm=[2, 0, 1])
+    x = net("Transpose", net("Squeeze", x, [2]), perm=[2, 0, 1])
     y, _, _ = net("LSTM", x, net.weight(2, 48, 16), net.weight(2, 48, 12), outputs=3, hidden_size=12,
                   direction="bidirectional")  # fmt: skip
-    y = net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3]), net.const([0, 0, -1]))
+    y = net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3]), [0, 0, -1])
     net.output(net("Softmax", net("MatMul", y, net.weight(24, 30)), axis=-1))
     return net
 
@@ -206,7 +196,7 @@ def sequences(layout: int = 0) -> Net:
     options = {"hidden_size": 8, "direction": "bidirectional", "layout": layout}
     y, last, _ = net("LSTM", x, net.weight(2, 32, 6), net.weight(2, 32, 8), net.weight(2, 64), each, state, state,
                      outputs=3, **options)  # fmt: skip
-    rows = net("Reshape", net("Transpose", y, perm=[0, 1, 2, 3] if layout else [0, 2, 1, 3]), net.const([0, 0, -1]))
+    rows = net("Reshape", net("Transpose", y, perm=[0, 1, 2, 3] if layout else [0, 2, 1, 3]), [0, 0, -1])
     _, final = net("GRU", rows, net.weight(2, 24, 16), net.weight(2, 24, 8), outputs=2, **options)
     net.output(rows, last, final)
     return net
@@ -316,7 +306,7 @@ def test_values_that_are_new_in_each_run() -> None:
     """A number that is fed and decides shapes, along with lengths: few plans for many lengths are tried."""
     net = Net()
     x, n = net.input("x", [4, "n"]), net.input("rows", [1], np.int64)
-    y = net("Slice", x, net.const([0]), n, net.const([0]))
+    y = net("Slice", x, [0], n, [0])
     net.output(net("MatMul", net("Transpose", y, perm=[1, 0]), net("MatMul", y, net("Transpose", x, perm=[1, 0]))))
     model = net.load()
     fed = lambda i: {"x": RNG.standard_normal((4, 10 + i)).astype(F32), "rows": np.array([i % 12 + 1])}  # noqa: E731
@@ -329,7 +319,7 @@ def scaled_sizes(factor: float) -> Net:
     net = Net()
     x = net.input("x", ["n", 10])
     sizes = net("Cast", net("Mul", net("Cast", net("Shape", x), to=1), net.const([1, factor], F32)), to=7)
-    net.output(net("Expand", net("ReduceSum", x, keepdims=1), net("Mul", sizes, net.const([1, 2]))))
+    net.output(net("Expand", net("ReduceSum", x, keepdims=1), net("Mul", sizes, [1, 2])))
     return net
 
 
@@ -346,8 +336,8 @@ def test_places_that_a_run_computes() -> None:
     """Those behind the last real element are out of range, though there is room."""
     net = Net()
     x, at = net.input("x", ["n", 4]), net.input("at", [2], np.int64)
-    net.output(net("Gather", x, net("Mul", at, net.const(1)), axis=0))
-    net.output(net("ScatterElements", x, net("Unsqueeze", at, net.const([1])), net.weight(2, 1), axis=0))
+    net.output(net("Gather", x, net("Mul", at, 1), axis=0))
+    net.output(net("ScatterElements", x, net("Unsqueeze", at, [1]), net.weight(2, 1), axis=0))
     model = net.load()
     agree(
         model,
@@ -366,11 +356,11 @@ def test_branches_that_the_length_decides(limit: int, plans: int) -> None:
     """One is known where it is the same for all lengths of a plan."""
     net, more, less = Net(), Net(prefix="more"), Net(prefix="less")
     x = net.input("x", ["n", 4])
-    n = net("Gather", net("Shape", x), net.const(0))
-    more.output(more("Slice", "x", more.const([1]), more.const([1 << 40])))
-    less.output(less("Mul", "x", less.const(2, F32)))
+    n = net("Gather", net("Shape", x), 0)
+    more.output(more("Slice", "x", [1], [1 << 40]))
+    less.output(less("Mul", "x", 2.0))
     bodies = {"then_branch": more.graph(), "else_branch": less.graph()}
-    net.output(net("Relu", net("If", net("Greater", n, net.const(limit)), **bodies)))
+    net.output(net("Relu", net("If", net("Greater", n, limit), **bodies)))
     model = net.load()
     agree(model, net.bytes(), lambda n: {"x": RNG.standard_normal((n, 4)).astype(F32)}, range(40, 52))
     assert opened(model) == plans
@@ -380,9 +370,7 @@ def test_branches_that_the_length_decides(limit: int, plans: int) -> None:
 def test_pads_before_and_behind_all_lengths(mode: str) -> None:
     net = Net(opset=19)
     x = net.input("x", ["n", 3, 4])
-    amounts = net(
-        "Concat", net.const([2, 1, 0]), net("Sub", net("Shape", x, end=1), net.const([20])), net.const([0, 2]), axis=0
-    )
+    amounts = net("Concat", [2, 1, 0], net("Sub", net("Shape", x, end=1), [20]), [0, 2], axis=0)
     net.output(net("Pad", x, amounts, mode=mode))
     model = net.load()
     agree(model, net.bytes(), lambda n: {"x": RNG.standard_normal((n, 3, 4)).astype(F32)}, range(22, 40))
@@ -517,8 +505,8 @@ def test_a_slice_from_a_computed_place_to_a_number() -> None:
     net = Net()
     x, numbers = net.input("x", [1, "n", 4]), net.input("numbers", [2], I64)
     first = net("Cast", net("ReduceMax", x, keepdims=0), to=7)
-    end = net("Gather", numbers, net.const([0]))
-    net.output(net("Slice", x, net("Unsqueeze", first, net.const([0])), end, net.const([1])))
+    end = net("Gather", numbers, [0])
+    net.output(net("Slice", x, net("Unsqueeze", first, [0]), end, [1]))
     model, reference = net.load(), session(net.bytes())
     for n in range(10, 20):
         feeds = {"x": np.arange(4 * n, dtype=F32).reshape(1, n, 4) % 3, "numbers": np.array([n - 2, 5])}
@@ -530,7 +518,7 @@ def test_a_slice_from_a_computed_place_to_a_number() -> None:
 def test_a_clone_after_lengths_beside_a_number_that_decides_shapes() -> None:
     net = Net()
     rows, x = net.input("rows", [1], I64), net.input("x", [40, "n"])
-    net.output(net("Relu", net("Slice", x, net.const([0]), rows, net.const([0]))))
+    net.output(net("Relu", net("Slice", x, [0], rows, [0])))
     model, reference = net.load(), session(net.bytes())
     for i in range(8):
         fed = {"x": RNG.standard_normal((40, 10 + i)).astype(F32), "rows": np.array([3])}
@@ -545,8 +533,8 @@ def test_shapes_that_no_length_of_a_plan_suits(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("FASTGRAPH_CHECK", "0")  # checks refuse such a plan
     net = Net()
     x, other = net.input("x", ["rows", "columns"]), net.input("other", ["n"])
-    column = net("Slice", x, net.const([5]), net.const([4]), net.const([1]), net.const([-1]))
-    net.output(net("Concat", column, net.const([[1.0]], F32), axis=0), net("Relu", other))
+    column = net("Slice", x, [5], [4], [1], [-1])
+    net.output(net("Concat", column, [[1.0]], axis=0), net("Relu", other))
     model = net.load()
     for rows, columns, n in [(1, 7, 2), (1, 6, 8), (3, 6, 8)]:
         model.run({"x": np.zeros((rows, columns), F32), "other": np.zeros(n, F32)})

@@ -56,8 +56,8 @@ def test_what_is_computed_and_let_go_does_not_count() -> None:
     x, shape = net.input("x", (1,)), net.const(np.array([MB // 4]))
     total = net("ConstantOfShape", shape)
     for k in range(60):
-        total = net("Add", total, net.const(float(k)))
-    first = net("Slice", total, net.const([0]), net.const([1]))
+        total = net("Add", total, float(k))
+    first = net("Slice", total, [0], [1])
     net.output(net("Add", x, first))
     model = fg.load(net.bytes(), threads=1, limits=fg.Limits(constants=24 * MB))
     assert len(model.plan.graph.nodes) == 1 and constants(model) < MB // 4
@@ -68,8 +68,8 @@ def test_small_parts_do_not_keep_large_constants() -> None:
     net = Net()
     x, shape = net.input("x", (1,)), net.const(np.array([MB // 4]))
     for k in range(60):
-        whole = net("Add", net("ConstantOfShape", shape), net.const(float(k)))
-        x = net("Add", x, net("Slice", whole, net.const([k]), net.const([k + 1])))
+        whole = net("Add", net("ConstantOfShape", shape), float(k))
+        x = net("Add", x, net("Slice", whole, [k], [k + 1]))
     net.output(x)
     source = net.bytes()
     tracemalloc.start()
@@ -148,7 +148,7 @@ def test_shared_weights_are_packed_once() -> None:
 def test_each_plan_of_a_dynamic_model_has_the_same_budget() -> None:
     net = Net()
     x = net.input("x", ("n",))
-    net.output(net("Add", x, net("Add", net("Cast", net("ConstantOfShape", net("Shape", x)), to=1), net.const(3.0))))
+    net.output(net("Add", x, net("Add", net("Cast", net("ConstantOfShape", net("Shape", x)), to=1), 3.0)))
     model = fg.load(net.bytes(), threads=1, limits=fg.Limits(constants=MB))
     for n in (3, MB, 4, MB + 1, 5):
         assert model(np.ones(n, F32)).tolist() == [4] * n
@@ -211,7 +211,7 @@ def peak(source: bytes, **feeds: Any) -> int:
 @pytest.mark.parametrize("op", ["Expand", "Tile"])
 def test_strings_are_not_multiplied_at_load(op: str) -> None:
     net = Net(opset=20)
-    many = net(op, texts(net, "abc"), net.const(np.array([1 << 24])))
+    many = net(op, texts(net, "abc"), [1 << 24])
     net.output(net("Add", net.input("x", (1,), I64), net("Size", net("StringConcat", many, many))), dtype=I64)
     source = net.bytes()
     tracemalloc.start()
@@ -284,7 +284,7 @@ def grown(op: str, planned: bool) -> tuple[Net, np.ndarray]:
     for what is fed; else its rank makes it data.
     """
     net = Net(opset=18)
-    n = net.input("n", (1,), I64) if planned else net("Reshape", net.input("n", (1, 1, 1), I64), net.const([1]))
+    n = net.input("n", (1,), I64) if planned else net("Reshape", net.input("n", (1, 1, 1), I64), [1])
     scalar = net("Squeeze", n)
     one, zero = net.const(np.array([1.0], F32)), net.const(np.array(0))
     size = 100 * MB
@@ -294,19 +294,19 @@ def grown(op: str, planned: bool) -> tuple[Net, np.ndarray]:
         case "ConstantOfShape":
             net.output(net(op, n))
         case "Range":
-            net.output(net(op, zero, scalar, net.const(np.array(1))), dtype=I64)
+            net.output(net(op, zero, scalar, 1), dtype=I64)
         case "OneHot":
-            net.output(net(op, net.const(np.array([0])), scalar, net.const(np.array([0, 1], F32))))
+            net.output(net(op, [0], scalar, [0.0, 1.0]))
         case "Pad":
-            net.output(net(op, one, net("Concat", net.const(np.array([0])), n, axis=0)))
+            net.output(net(op, one, net("Concat", [0], n, axis=0)))
         case "Resize":
             net.output(net(op, one, "", "", n, mode="nearest"))
         case "EyeLike":
             net.output(net(op, net("Expand", one, net("Concat", n, n, axis=0))))
             size = 10_000
         case "Add":
-            row = net("Range", zero, scalar, net.const(np.array(1)))
-            net.output(net(op, row, net("Unsqueeze", row, net.const(np.array([1])))), dtype=I64)
+            row = net("Range", zero, scalar, 1)
+            net.output(net(op, row, net("Unsqueeze", row, [1])), dtype=I64)
             size = 7_000
     return net, np.array([size])
 

@@ -25,7 +25,7 @@ def all_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
 def net() -> Net:
     made = Net()
     x = made.input("x", (1, 3, 9, 9))
-    made.output(made("Relu", made("Conv", x, made.weight(8, 3, 3, 3), made.const(np.arange(8.0)))))
+    made.output(made("Relu", made("Conv", x, made.weight(8, 3, 3, 3), np.arange(8.0))))
     return made
 
 

@@ -68,8 +68,8 @@ def slow(products: int = 20, host: bool = False) -> bytes:
     for i in range(products):
         x = net("MatMul", x, w)
         if host and i % 10 == 0:
-            corner = net("Slice", x, net.const(np.int64([0, 0])), net.const(np.int64([4, 4])))
-            x = net("Add", x, net("Mul", net("Det", corner), net.const(0.0)))
+            corner = net("Slice", x, [0, 0], [4, 4])
+            x = net("Add", x, net("Mul", net("Det", corner), 0.0))
     net.output(x)
     return net.bytes()
 
@@ -283,7 +283,7 @@ def test_what_is_no_time_is_refused(timeout: Any) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_time_enough(timeout: Any, threads: int) -> None:
     net = Net()
-    net.output(net("CumSum", net("Relu", net.input("x", (2,))), net.const(0)))
+    net.output(net("CumSum", net("Relu", net.input("x", (2,))), 0))
     model, x = net.load(threads=threads), np.array([-1, 2], F32)
     assert model.run({"x": x}, timeout=timeout)["v1"].tolist() == model(x, timeout=timeout).tolist() == [0, 2]
 

@@ -19,7 +19,7 @@ def ones(*shape: int) -> np.ndarray:
 
 def test_a_scale_shorter_than_its_axis_is_refused() -> None:
     net = Net()
-    net.output(net("LayerNormalization", net.input("x", (2, 16)), net.const(ones(2)), axis=-1))
+    net.output(net("LayerNormalization", net.input("x", (2, 16)), ones(2), axis=-1))
     with pytest.raises(fg.ModelError, match=r"scale \[2\] does not broadcast to \[2, 16\]"):
         net.load()
 
@@ -65,7 +65,7 @@ def test_windows_that_reach_far_are_computed_without_their_padding() -> None:
     far = 2**31 - 1
     net = Net(opset=18)
     x, weights = np.arange(9, dtype=F32).reshape(1, 1, 3, 3), np.arange(9, dtype=F32).reshape(1, 1, 3, 3)
-    net.output(net("Conv", net.input("x", x.shape), net.const(weights), pads=[far] * 4, dilations=[far] * 2))
+    net.output(net("Conv", net.input("x", x.shape), weights, pads=[far] * 4, dilations=[far] * 2))
     # Only the middle of the kernel meets the image.
     assert_close(list(net.load().run({"x": x}).values()), [x * weights[0, 0, 1, 1]])
 
@@ -93,6 +93,6 @@ def test_parts_of_an_empty_value_lie_nowhere(isa: str) -> None:
     """Such a part may begin behind the arena's end."""
     net = Net()
     x = net("Split", net("Relu", net.input("x", (3, 0, 2000))), outputs=2, axis=2)
-    net.output(*(net("Neg", net("Slice", part, *(net.const(np.array([n])) for n in (300, 400, 2)))) for part in x))
+    net.output(*(net("Neg", net("Slice", part, *([n] for n in (300, 400, 2)))) for part in x))
     found = net.load(isa=isa).run({"x": np.zeros((3, 0, 2000), np.float32)})
     assert [y.shape for y in found.values()] == [(3, 0, 100)] * 2

@@ -29,7 +29,7 @@ def scaled(*shape: Any) -> Net:
     """y = 2 x + 1"""
     net = Net()
     x = net.input("x", shape)
-    net.output(net("Add", net("Mul", x, net.const(np.array(2, F32))), net.const(np.array(1, F32))))
+    net.output(net("Add", net("Mul", x, 2.0), 1.0))
     return net
 
 
@@ -327,7 +327,7 @@ def embedded() -> Net:
 def convolved() -> Net:
     net = Net()
     y = net("Conv", net.input("x", ("n", 3, "h", "w")), net.weight(8, 3, 3, 3), net.weight(8), pads=[1] * 4)
-    y = net("Relu", net("BatchNormalization", y, *(net.const(np.linspace(0.5, 2, 8).astype(F32)) for _ in range(4))))
+    y = net("Relu", net("BatchNormalization", y, *(np.linspace(0.5, 2, 8).astype(F32) for _ in range(4))))
     y = net("Conv", y, net.weight(8, 1, 3, 3), pads=[1] * 4, group=8, strides=[2, 2])
     net.output(net("Gemm", net("Flatten", net("GlobalAveragePool", y)), net.weight(8, 5), net.weight(5)))
     return net

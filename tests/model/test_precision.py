@@ -18,7 +18,7 @@ from tests.nets import Net
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     net = Net()
     weights = net.rng.normal(0, 0.1, (64, 96)).astype(np.float32)
-    net.output(net("MatMul", net.input("x", (70, 64), np.float32), net.const(weights)))
+    net.output(net("MatMul", net.input("x", (70, 64), np.float32), weights))
     place = tmp_path_factory.mktemp("precision") / "dense.onnx"
     place.write_bytes(net.bytes())
     return place

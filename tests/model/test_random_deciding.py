@@ -40,7 +40,7 @@ class Step:
                    "reduce": [self.count], "unsqueeze": [1], "top_k": [1], "expand": [rank]}[self.kind]  # fmt: skip
         for i, n in enumerate(lengths):
             self.names.append(net.input(f"a{number}_{i}", (n,), I64))
-        fed = [net("Add", name, net.const([0] * n)) if self.far else name
+        fed = [net("Add", name, [0] * n) if self.far else name
                for name, n in zip(self.names, lengths, strict=True)]  # fmt: skip
         op = {"reshape": "Reshape", "slice": "Slice", "pad": "Pad", "tile": "Tile", "unsqueeze": "Unsqueeze"}
         if self.kind == "reduce":
@@ -146,30 +146,30 @@ KINDS = ["first", "rest", "expand", "tile", "pad", "range", "best", "reshape", "
 
 def by_number(net: Net, x: str, n: str, kind: str) -> str:
     """x [rows, 6] by a number: some of its rows, or more of them."""
-    zero, rows = net.const([0]), net("Slice", net("Shape", x), net.const([0]), net.const([1]))
+    zero, rows = net.const([0]), net("Slice", net("Shape", x), [0], [1])
     match kind:
         case "first" | "rest":
             fewer = net("Min", n, rows)
-            ends = (zero, fewer) if kind == "first" else (net("Sub", fewer, net.const([1])), rows)
+            ends = (zero, fewer) if kind == "first" else (net("Sub", fewer, [1]), rows)
             return net("Slice", x, *ends, zero)
         case "expand":
             row = net("ReduceMax", x, axes=[0])
-            return net("Expand", row, net("Concat", n, net.const([6]), axis=0))
+            return net("Expand", row, net("Concat", n, [6], axis=0))
         case "tile":
-            return net("Tile", net("ReduceSum", x, zero), net("Concat", n, net.const([1]), axis=0))
+            return net("Tile", net("ReduceSum", x, zero), net("Concat", n, [1], axis=0))
         case "pad":
             return net("Pad", x, net("Concat", zero, zero, n, zero, axis=0))
         case "range":
-            places = net("Range", net.const(0), net("Squeeze", n), net.const(1))
-            added = net("Unsqueeze", net("Cast", places, to=1), net.const([1]))
+            places = net("Range", 0, net("Squeeze", n), 1)
+            added = net("Unsqueeze", net("Cast", places, to=1), [1])
             return net("Add", net("ReduceMean", x, axes=[0]), added)
         case "best":
             return net("TopK", x, net("Min", n, rows), axis=0, outputs=2)[0]
         case "reshape":
-            wide = net("Expand", net("ReduceMin", x, axes=[0]), net("Concat", n, net.const([6]), axis=0))
-            flat = net("Reshape", wide, net("Mul", n, net.const([6])))
-            return net("Reshape", flat, net("Concat", n, net.const([6]), axis=0))
-    return net("Slice", x, net("Neg", net("Min", n, rows)), net.const([1 << 40]), zero)
+            wide = net("Expand", net("ReduceMin", x, axes=[0]), net("Concat", n, [6], axis=0))
+            flat = net("Reshape", wide, net("Mul", n, [6]))
+            return net("Reshape", flat, net("Concat", n, [6], axis=0))
+    return net("Slice", x, net("Neg", net("Min", n, rows)), [1 << 40], zero)
 
 
 @examples(60)

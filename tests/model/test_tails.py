@@ -15,7 +15,7 @@ from fastgraph.ir import is_open
 from fastgraph.kernels.isa.tiers import usable
 from fastgraph.ops.evaluate import evaluate
 from fastgraph.runtime import tail
-from tests.nets import F32, I64, Net, assert_close, by_onnxruntime
+from tests.nets import F32, Net, assert_close, by_onnxruntime
 
 TOKENS, WIDTH = 70, 12
 """More durations than values that decide shapes may have."""
@@ -29,18 +29,18 @@ def small_networks_are_planned() -> Iterator[None]:
 
 def frames(net: Net, x: str, durations: str) -> str:
     """Row i of x [TOKENS, n] as often as durations[i] says: [frames, n], by a product with a mask."""
-    ends = net("CumSum", durations, net.const(np.array(0, I64)))
+    ends = net("CumSum", durations, 0)
     starts = net("Sub", ends, durations)
     total = net("Cast", net("ReduceSum", durations, keepdims=0), to=7)
-    number = net("Cast", net("Range", net.const(np.array(0, I64)), total, net.const(np.array(1, I64))), to=1)
-    number = net("Unsqueeze", number, net.const(np.array([1])))
+    number = net("Cast", net("Range", 0, total, 1), to=1)
+    number = net("Unsqueeze", number, [1])
     inside = net("And", net("Less", number, ends), net("GreaterOrEqual", number, starts))
     return net("MatMul", net("Cast", inside, to=1), x)
 
 
 def layers(net: Net, x: str, *, count: int = 2) -> str:
     """Convolutions along the rows of x [frames, WIDTH]."""
-    y = net("Unsqueeze", net("Transpose", x, perm=[1, 0]), net.const(np.array([0])))
+    y = net("Unsqueeze", net("Transpose", x, perm=[1, 0]), [0])
     for _ in range(count):
         y = net("LeakyRelu", net("Conv", y, net.weight(WIDTH, WIDTH, 3), net.weight(WIDTH), pads=[1, 1]))
     return y
@@ -136,8 +136,8 @@ def test_lengths_twice() -> None:
     first = net.input("x", (TOKENS, WIDTH))
     durations = net("Round", net("Relu", net("ReduceMean", net("Mul", first, first), axes=[1], keepdims=0)))
     y = layers(net, frames(net, first, durations))
-    x = net("Transpose", net("Squeeze", y, net.const(np.array([0]))), perm=[1, 0])
-    again = net("Round", net("Abs", net("ReduceSum", x, net.const(np.array([1])), keepdims=0)))
+    x = net("Transpose", net("Squeeze", y, [0]), perm=[1, 0])
+    again = net("Round", net("Abs", net("ReduceSum", x, [1], keepdims=0)))
     net.output(layers(net, frames(net, x, again)), durations)
     model = net.load()
     for seed in range(3):
@@ -148,9 +148,9 @@ def test_what_only_data_give_a_shape_is_first() -> None:
     """Which of its branches an If takes, nobody knows before the run."""
     net = Net()
     x = net.input("x", (TOKENS, WIDTH))
-    y, p = net("Relu", x), net("Greater", net("ReduceSum", x, keepdims=0), net.const(0.0))
+    y, p = net("Relu", x), net("Greater", net("ReduceSum", x, keepdims=0), 0.0)
     some, all_ = Net(prefix="some."), Net(prefix="all.")
-    some.output(some("Slice", y, *(some.const(np.array([n])) for n in (5, 30))))
+    some.output(some("Slice", y, *([n] for n in (5, 30))))
     all_.output(all_("Neg", y))
     rows = net("If", p, then_branch=some.graph(), else_branch=all_.graph())
     net.output(layers(net, rows))
@@ -166,8 +166,8 @@ def test_a_branch_by_an_element_of_a_list() -> None:
     """Nothing of it can be planned before the run, nor is any of it known before the branch is taken."""
     net = Net()
     x = net.input("x", (TOKENS, WIDTH))
-    y = net("SequenceAt", net("SequenceConstruct", x, x), net.const(np.array(-1, I64)))
-    p = net("Greater", net("ReduceMean", y, keepdims=0), net.const(0.0))
+    y = net("SequenceAt", net("SequenceConstruct", x, x), -1)
+    p = net("Greater", net("ReduceMean", y, keepdims=0), 0.0)
     heavy, light = Net(prefix="heavy."), Net(prefix="light.")
     heavy.output(heavy("MatMul", y, heavy.weight(WIDTH, WIDTH)))
     light.output(light("Neg", y))
@@ -206,7 +206,7 @@ def test_shapes_that_do_not_fit_name_the_node() -> None:
     x = net.input("x", (TOKENS, WIDTH))
     durations = net("Round", net("Relu", net("ReduceMean", net("Mul", x, x), axes=[1], keepdims=0)))
     y = layers(net, frames(net, x, durations))
-    net.output(net("Add", y, net.const(np.zeros((1, WIDTH, 7), F32))))
+    net.output(net("Add", y, np.zeros((1, WIDTH, 7), F32)))
     with pytest.raises(fg.FastgraphError, match="Add|add"):
         net.load().run(fed(0))
 

@@ -47,7 +47,7 @@ def floats() -> bytes:
     """Convolutions, one of them depthwise, clamps, the mean of an image, a classifier."""
     net = Net()
     y = net("Relu", net("Conv", net.input("x", (1, 3, 16, 16)), net.weight(8, 3, 3, 3), pads=[1, 1, 1, 1]))
-    y = net("Clip", net("Conv", y, net.weight(8, 1, 3, 3), group=8), net.const(0.0), net.const(6.0))
+    y = net("Clip", net("Conv", y, net.weight(8, 1, 3, 3), group=8), 0.0, 6.0)
     y = net("Flatten", net("GlobalAveragePool", y))
     net.output(net("Softmax", net("Gemm", y, net.weight(4, 8), transB=1)))
     return net.bytes()

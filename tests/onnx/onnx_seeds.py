@@ -44,7 +44,7 @@ def own_seeds() -> list[bytes]:
     x, s, z = net.input("x", (1, 4, 6, 6)), net.const(np.array(0.05, np.float32)), net.const(np.array(128, np.uint8))
     w = net.const(np.ones((6, 4, 3, 3), np.int8))
     d = net("DequantizeLinear", net("QuantizeLinear", x, s, z), s, z)
-    v = net("DequantizeLinear", w, net.const(np.full(6, 0.1, np.float32)), net.const(np.zeros(6, np.int8)), axis=0)
+    v = net("DequantizeLinear", w, np.full(6, 0.1, np.float32), np.zeros(6, np.int8), axis=0)
     net.output(net("DequantizeLinear", net("QuantizeLinear", net("Conv", d, v), s, z), s, z))
     return [*found, net.bytes()]
 

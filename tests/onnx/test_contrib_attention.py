@@ -122,7 +122,7 @@ def named(net: Net, feeds: dict[str, Any], name: str, *shape: int) -> str:
 def test_a_bias_that_is_a_view_of_a_constant_or_fed() -> None:
     net, feeds = Net(), dict[str, Any]()
     qkv = [named(net, feeds, name, B, S, WIDTH) for name in "qkv"]
-    view = net("Reshape", net.weight(3, WIDTH), net.const([-1]))
+    view = net("Reshape", net.weight(3, WIDTH), [-1])
     for bias in (view, named(net, feeds, "bias", 3 * WIDTH)):
         net.output(net("MultiHeadAttention", *qkv, bias, domain=MS, num_heads=N))
     agree(net, feeds)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastgraph as fg
-from tests.nets import F32, I64, Net
+from tests.nets import F32, Net
 from tests.onnx import contrib
 from tests.onnx.contrib import MS, S8, U8, Operand, agree, const, fed, given, known, net_of, numbers
 from tests.onnx.test_contrib import SCALES, linear, weights
@@ -55,7 +55,7 @@ def group_norm(last: int, silu: int) -> Callable[[Net], None]:
         if last:
             skip = net.input("skip", (2, 8))
             z, total = net("SkipGroupNorm", x, gamma, beta, skip, bias, outputs=2, **attrs)
-            wide = net("Add", net("Add", x, net("Unsqueeze", skip, net.const(np.array([1, 2], I64)))), bias)
+            wide = net("Add", net("Add", x, net("Unsqueeze", skip, [1, 2])), bias)
             net.output(z, net("GroupNorm", wide, gamma, beta, **attrs), total, wide)
 
     return build
@@ -65,7 +65,7 @@ def reduce_mean(net: Net) -> None:
     x = net.input("x", (2, 6, 5), U8)
     takes, gives = operands(net, *linear(U8, 0)), operands(net, *linear(U8, 1))
     y = net("QLinearReduceMean", x, *takes, *gives, domain=MS, axes=[1, -1], keepdims=0)
-    mean = net("ReduceMean", net("DequantizeLinear", x, *takes), net.const([1, -1]), keepdims=0)
+    mean = net("ReduceMean", net("DequantizeLinear", x, *takes), [1, -1], keepdims=0)
     net.output(y, net("QuantizeLinear", mean, *gives), dtype=U8)
 
 
@@ -102,12 +102,12 @@ def test_bytes_are_moved_as_what_they_stand_for(dtype: Any) -> None:
     net = Net()
     first, last, shares = (operands(net, *linear(dtype, at)) for at in (0, 2, 1))
     y = net("MaxPool", net.input("x", (1, 8, 8, 8), dtype), kernel_shape=[2, 2], strides=[2, 2])
-    y = net("Pad", y, net.const(np.array([0, 0, 1, 1, 0, 0, 1, 1])), first[1])
+    y = net("Pad", y, [0, 0, 1, 1, 0, 0, 1, 1], first[1])
     y = net("Concat", y, y, axis=1)
-    left, right = net("Split", y, net.const(np.array([12, 4])), axis=1, outputs=2)
+    left, right = net("Split", y, [12, 4], axis=1, outputs=2)
     y = net("Concat", right, net("Transpose", left, perm=[0, 1, 3, 2]), axis=1)
     y = net("QLinearConv", y, *first, *operands(net, *weights(S8, (8, 16, 3, 3), 8, False)), *last)
-    y = net("Reshape", y, net.const(np.array([1, -1])))
+    y = net("Reshape", y, [1, -1])
     net.output(net("QLinearSoftmax", y, *last, *shares, domain=MS, opset=13), dtype=dtype)
     agree(net, {"x": numbers(net.rng, (1, 8, 8, 8), dtype)})
 

@@ -253,7 +253,7 @@ def test_products_by_reals_of_blocks(kind: Any, axis: int, block: int, zeros: bo
 def test_codes_of_as_few_bits_as_they_take() -> None:
     net = Net(opset=21)
     w = narrow(net, onnx.TensorProto.INT4, net.rng.integers(-2, 2, (32, 9)))
-    real = net("DequantizeLinear", w, net.const(net.rng.uniform(0.1, 1, (2, 9)).astype(F32)), axis=0, block_size=16)
+    real = net("DequantizeLinear", w, net.rng.uniform(0.1, 1, (2, 9)).astype(F32), axis=0, block_size=16)
     net.output(net("MatMul", net.input("x", (5, 32)), real))
     agree(net, {"x": numbers(net.rng, (5, 32), F32)})
     assert {dict(kernel.params)["bits"] for kernel in net.load().plan.kernels()} == {2}
@@ -264,6 +264,6 @@ def test_weights_of_float8_are_folded(kind: str) -> None:
     net, number = Net(opset=21), getattr(onnx.TensorProto, kind)
     numbers_ = net.rng.standard_normal((24, 16)).astype(F32)
     w = narrow(net, number, numbers_)
-    real = net("DequantizeLinear", w, net.const(np.float32(0.3)), narrow(net, number, np.zeros(())))
+    real = net("DequantizeLinear", w, 0.3, narrow(net, number, np.zeros(())))
     net.output(net("MatMul", net.input("x", (5, 24)), real))
     agree(net, {"x": numbers(net.rng, (5, 24), F32)}, rtol=1e-5)

@@ -89,7 +89,7 @@ def test_sums_themselves(name: str, points: str, zero: str, given: Any, weights:
     inputs += [net.const(w_zeros)] * (points != "none")
     sums = net("ConvInteger", *inputs, **attrs)
     net.output(sums, dtype=np.int32)
-    net.output(net("Mul", net("Cast", sums, to=1), net.const(np.float32(0.5))))
+    net.output(net("Mul", net("Cast", sums, to=1), 0.5))
     feeds = {"x": numbers(net.rng, x, given)}
     if zero == "computed":
         net.input("z", (), given)
@@ -137,10 +137,10 @@ def test_weights_with_scales_below_zero(op: str, stored: Any, count: int, least:
 def test_activations_with_scales_below_zero(scales: tuple[float, float]) -> None:
     """They are computed in f32."""
     net = Net()
-    x = net("DequantizeLinear", net.input("x", (1, 8, 6, 7), U8), net.const(scales[0]), net.const(np.array(120, U8)))
-    w = net("DequantizeLinear", net.const(numbers(net.rng, (12, 8, 3, 3), S8)), net.const(0.01))
+    x = net("DequantizeLinear", net.input("x", (1, 8, 6, 7), U8), scales[0], np.array(120, U8))
+    w = net("DequantizeLinear", numbers(net.rng, (12, 8, 3, 3), S8), 0.01)
     y = net("Relu", net("Conv", x, w))
-    net.output(net("QuantizeLinear", y, net.const(scales[1]), net.const(np.array(100, U8))), dtype=U8)
+    net.output(net("QuantizeLinear", y, scales[1], np.array(100, U8)), dtype=U8)
     feeds, model = {"x": numbers(net.rng, (1, 8, 6, 7), U8)}, net.load()
     (found,), (expected,) = model.run(feeds).values(), by_onnxruntime(net.bytes(), feeds)
     assert np.abs(found.astype(int) - expected).max() <= 1 and not hosts(model)
@@ -157,7 +157,7 @@ def test_matmul_integer_to_float_of_what_is_rounded_in_the_run() -> None:
 def test_rounding_by_range_alone() -> None:
     net = Net()
     y, scale, zero = net("DynamicQuantizeLinear", net.input("x", (3, 40)), outputs=3)
-    product = net("MatMulInteger", y, net.const(numbers(net.rng, (40, 6), S8)), zero)
+    product = net("MatMulInteger", y, numbers(net.rng, (40, 6), S8), zero)
     net.output(y, zero, dtype=U8)
     net.output(scale)
     net.output(product, dtype=np.int32)
@@ -170,7 +170,7 @@ def test_rounding_by_range_alone() -> None:
 def test_factors_in_any_order_make_a_rounding_layer(form: str) -> None:
     net = Net()
     y, s, zero = net("DynamicQuantizeLinear", net.input("x", (5, 24)), outputs=3)
-    c = net("Cast", net("MatMulInteger", y, net.const(numbers(net.rng, (24, 10), S8)), zero), to=1)
+    c = net("Cast", net("MatMulInteger", y, numbers(net.rng, (24, 10), S8), zero), to=1)
     w = net.const(net.rng.uniform(0.01, 0.02, 10).astype(F32))
     first, last = {"(c s) w": ((c, s), w), "c (w s)": ((w, s), c), "(c w) s": ((c, w), s)}[form]
     net.output(net("Mul", net("Mul", *first), last))

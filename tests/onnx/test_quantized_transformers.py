@@ -21,8 +21,8 @@ SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2,
 
 
 def gelu(net: Net, x: str) -> str:
-    half = net("Mul", x, net("Add", net("Erf", net("Div", x, net.const(2**0.5))), net.const(1.0)))
-    return net("Mul", half, net.const(0.5))
+    half = net("Mul", x, net("Add", net("Erf", net("Div", x, 2**0.5)), 1.0))
+    return net("Mul", half, 0.5)
 
 
 def transformer(seed: int, opset: int = 17) -> tuple[Net, list[int]]:
@@ -34,24 +34,24 @@ def transformer(seed: int, opset: int = 17) -> tuple[Net, list[int]]:
     activation = (gelu, lambda net, x: net("Relu", x), lambda net, x: net("Mul", x, net("Sigmoid", x)))[seed % 3]
 
     def norm(x: str) -> str:
-        return net("LayerNormalization", x, net.const(rng.uniform(0.5, 2, width)), net.weight(width), axis=-1)
+        return net("LayerNormalization", x, rng.uniform(0.5, 2, width), net.weight(width), axis=-1)
 
     def layer(x: str, rows: int, columns: int) -> str:
         w = net.const((rng.standard_normal((rows, columns)) * rows**-0.5).astype(F32))
         return net("Add", net("MatMul", x, w), net.weight(columns))
 
     def split(x: str, perm: list[int]) -> str:
-        apart = net("Reshape", x, net.const(np.array([batch, length, heads, size])))
+        apart = net("Reshape", x, [batch, length, heads, size])
         return net("Transpose", apart, perm=perm)
 
     def attention(x: str) -> str:
         perms = ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])
         q, k, v = (split(layer(x, width, width), perm) for perm in perms)
-        scores = net("Div", net("MatMul", q, k), net.const(size**0.5))
+        scores = net("Div", net("MatMul", q, k), size**0.5)
         if causal:
-            scores = net("Add", scores, net.const(np.triu(np.full((length, length), -1e4), 1)))
+            scores = net("Add", scores, np.triu(np.full((length, length), -1e4), 1))
         mixed = net("Transpose", net("MatMul", net("Softmax", scores, axis=-1), v), perm=[0, 2, 1, 3])
-        return layer(net("Reshape", mixed, net.const(np.array([batch, length, width]))), width, width)
+        return layer(net("Reshape", mixed, [batch, length, width]), width, width)
 
     def feed_forward(x: str) -> str:
         return layer(activation(net, layer(x, width, inner)), inner, width)

@@ -244,7 +244,7 @@ def test_labels_that_are_text(isa: str, tmp_path: Path) -> None:
         "LinearClassifier", net.input("x", ["rows", 2]), domain=ML, outputs=2, post_transform="SOFTMAX",
         classlabels_strings=kinds, **attrs,
     )  # fmt: skip
-    net.output(net("Reshape", net("Identity", label), net.const(np.array([-1, 1]))), dtype=None)
+    net.output(net("Reshape", net("Identity", label), [-1, 1]), dtype=None)
     net.outputs[0].type.tensor_type.elem_type = onnx.TensorProto.STRING
     net.output(scores)
     model = fg.load(net.bytes(), isa=isa)
@@ -263,8 +263,8 @@ def test_labels_that_are_text(isa: str, tmp_path: Path) -> None:
 def test_one_label_by_a_number_that_is_fed(isa: str) -> None:
     """A scalar is an array, too; a number out of range is the caller's mistake."""
     net = Net()
-    label = net("Gather", net.const(np.array(["no", "yes", "perhaps"], object)), net.input("k", [], np.int64))
-    for y in (label, net("Unsqueeze", label, net.const(np.array([0])))):
+    label = net("Gather", np.array(["no", "yes", "perhaps"], object), net.input("k", [], np.int64))
+    for y in (label, net("Unsqueeze", label, [0])):
         net.output(y, dtype=None)
     model = fg.load(net.bytes(), isa=isa)
     for k in (2, -1):

@@ -25,7 +25,7 @@ def agree(net: Net, feeds: dict[str, Any], **options: Any) -> np.ndarray:
 def test_any_scale(scale: float, dtype: Any, isa: str) -> None:
     net = Net(21)
     x = net.input("x", ODD.shape)
-    net.output(net("QuantizeLinear", x, net.const(np.float32(scale)), net.const(dtype(3))), dtype=dtype)
+    net.output(net("QuantizeLinear", x, np.float32(scale), dtype(3)), dtype=dtype)
     agree(net, {"x": ODD}, isa=isa)
 
 
@@ -33,7 +33,7 @@ def test_any_scale(scale: float, dtype: Any, isa: str) -> None:
 def test_any_scale_of_stored_numbers(scale: float) -> None:
     net = Net(21)
     x = net.input("x", (256,), np.uint8)
-    net.output(net("DequantizeLinear", x, net.const(np.float32(scale)), net.const(np.uint8(3))))
+    net.output(net("DequantizeLinear", x, np.float32(scale), np.uint8(3)))
     agree(net, {"x": np.arange(256).astype(np.uint8)})
 
 
@@ -46,7 +46,7 @@ def test_results_far_beyond_the_range_saturate(op: str, unit: float, dtype: Any)
     x, zero, one = net.input("x", (1, 2, 4, 4), dtype), net.const(dtype(3)), net.const(np.float32(1))
     real = net("DequantizeLinear", x, one, zero)
     y = net(op, *[real] * (2 if op == "Add" else 1), **attrs)
-    net.output(net("QuantizeLinear", y, net.const(np.float32(unit)), zero), dtype=dtype)
+    net.output(net("QuantizeLinear", y, np.float32(unit), zero), dtype=dtype)
     limits = np.iinfo(dtype)
     stored = np.random.default_rng(0).integers(limits.min, limits.max, (1, 2, 4, 4), dtype, endpoint=True)
     assert set(np.unique(agree(net, {"x": stored}))) <= {limits.min, limits.max, 3}
@@ -61,7 +61,7 @@ def test_long_sums_are_exact(op: str) -> None:
     scale, zero = net.const(np.float32(0.001)), net.const(np.uint8(0))
     x = net.input("x", shape, np.uint8)
     weights = net.const(np.full(w, 127, np.int8))
-    net.output(net(op, x, scale, zero, weights, scale, net.const(np.int8(0)), net.const(np.float32(20)), zero),
+    net.output(net(op, x, scale, zero, weights, scale, np.int8(0), 20.0, zero),
                dtype=np.uint8)  # fmt: skip
     assert net.load()(np.full(shape, 255, np.uint8)).item() == round(k * 255 * 127 * 1e-6 / 20)
 
@@ -125,10 +125,10 @@ def test_a_bias_is_not_lost_in_units_of_its_sums(unit: float, real: bool) -> Non
     net = Net(17)
     x = net.input("x", (1, 3, 4, 4), np.uint8)
     w = net.const(net.rng.integers(-100, 100, (5, 3, 1, 1)).astype(np.int8))
-    reals = [net("DequantizeLinear", v, net.const(np.float32(s))) for v, s in ((x, unit), (w, 0.01))]
+    reals = [net("DequantizeLinear", v, np.float32(s)) for v, s in ((x, unit), (w, 0.01))]
     y = net("Conv", *reals, net.weight(5))
     if not real:
-        y = net("QuantizeLinear", y, net.const(np.float32(0.02)), net.const(np.uint8(128)))
+        y = net("QuantizeLinear", y, 0.02, np.uint8(128))
     net.output(y, dtype=F32 if real else np.uint8)
     feeds = {"x": net.rng.integers(0, 2, (1, 3, 4, 4)).astype(np.uint8) * (unit < 1e9)}
     (want,), (got,) = session(net.bytes()).run(None, feeds), net.load().run(feeds).values()

@@ -17,25 +17,25 @@ PLACES = np.arange(96).reshape(2, 4, 2, 6) % 4
 
 Move = Callable[[Net, str], Any]
 MOVES: dict[str, Move] = {
-    "reshape": lambda net, x: net("Reshape", x, net.const([2, 4, 24])),
-    "unsqueeze": lambda net, x: net("Unsqueeze", x, net.const([1])),
+    "reshape": lambda net, x: net("Reshape", x, [2, 4, 24]),
+    "unsqueeze": lambda net, x: net("Unsqueeze", x, [1]),
     "transpose": lambda net, x: net("Transpose", x, perm=[0, 2, 3, 1]),
-    "slice": lambda net, x: net("Slice", x, net.const([-1]), net.const([-9]), net.const([1]), net.const([-1])),
+    "slice": lambda net, x: net("Slice", x, [-1], [-9], [1], [-1]),
     "split": lambda net, x: net("Split", x, outputs=2, axis=1)[1],
-    "gather": lambda net, x: net("Gather", x, net.const([3, 0]), axis=1),
-    "expand": lambda net, x: net("Expand", x, net.const([3, 1, 1, 1, 1])),
-    "tile": lambda net, x: net("Tile", x, net.const([1, 2, 1, 1])),
-    "pad": lambda net, x: net("Pad", x, net.const([0, 0, 1, 0, 0, 0, 0, 2])),
-    "pad by a number": lambda net, x: net("Pad", x, net.const([0, 1, 0, 0, 0, 0, 0, 2]), net.const(np.float32(0.3))),
-    "pad by edges": lambda net, x: net("Pad", x, net.const([0, 1, 1, 0, 0, 0, 0, 2]), mode="edge"),
+    "gather": lambda net, x: net("Gather", x, [3, 0], axis=1),
+    "expand": lambda net, x: net("Expand", x, [3, 1, 1, 1, 1]),
+    "tile": lambda net, x: net("Tile", x, [1, 2, 1, 1]),
+    "pad": lambda net, x: net("Pad", x, [0, 0, 1, 0, 0, 0, 0, 2]),
+    "pad by a number": lambda net, x: net("Pad", x, [0, 1, 0, 0, 0, 0, 0, 2], 0.3),
+    "pad by edges": lambda net, x: net("Pad", x, [0, 1, 1, 0, 0, 0, 0, 2], mode="edge"),
     "concat": lambda net, x: net("Concat", x, x, axis=2),
     "max_pool": lambda net, x: net("MaxPool", x, kernel_shape=[2, 2]),
     "reduce_max": lambda net, x: net("ReduceMax", x, axes=[2, 3], keepdims=0),
     "reduce_min": lambda net, x: net("ReduceMin", x, axes=[1]),
-    "gather_elements": lambda net, x: net("GatherElements", x, net.const(PLACES), axis=2),
-    "compress": lambda net, x: net("Compress", x, net.const(np.array([True, False, True])), axis=1),
+    "gather_elements": lambda net, x: net("GatherElements", x, PLACES, axis=2),
+    "compress": lambda net, x: net("Compress", x, [True, False, True], axis=1),
     "space_to_depth": lambda net, x: net("SpaceToDepth", x, blocksize=2),
-    "resize": lambda net, x: net("Resize", x, "", net.const(np.float32([1, 1, 2, 2])), mode="nearest"),
+    "resize": lambda net, x: net("Resize", x, "", [1.0, 1.0, 2.0, 2.0], mode="nearest"),
 }
 
 
@@ -99,8 +99,8 @@ def test_a_pad_by_what_its_operand_can_not_store(fill: float, scale: float | Non
     """0.3 is one of its numbers; a next quantization may hold more."""
     net = Net()
     x = net.input("x", (2, 4), np.uint8)
-    real = net("DequantizeLinear", x, net.const(np.float32(0.1)), net.const(np.uint8(3)))
-    y = net("Pad", real, net.const([0, 1, 0, 2]), net.const(np.float32(fill)))
+    real = net("DequantizeLinear", x, 0.1, np.uint8(3))
+    y = net("Pad", real, [0, 1, 0, 2], np.float32(fill))
     if scale is not None:
         kind = net.const(np.float32(scale)), net.const(np.uint8(9))
         y = net("DequantizeLinear", net("QuantizeLinear", y, *kind), *kind)

@@ -93,7 +93,7 @@ def test_a_number_for_places_outside_is_held_within_the_type() -> None:
     """As reals are rounded for bytes with a scale, and cut for integers without one."""
     net = Net(19)
     x = net.input("x", (4,), np.uint8)
-    y = net("Resize", x, net.const(np.float32([-1, 2])), "", net.const(np.array([8])), mode="nearest",
+    y = net("Resize", x, [-1.0, 2.0], "", [8], mode="nearest",
             coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=1e9)  # fmt: skip
     net.output(y, dtype=np.uint8)
     assert fg.load(net.bytes(), threads=1)(np.arange(4, dtype=np.uint8))[0] == 255

@@ -60,7 +60,7 @@ def makes(g: Growing) -> None:
     net, n = g.net, g.new()
     kind = g.pick("rows", "elements", "compress", "flat", "top_k", "boxes", "unique", "from_bounded", "slice", "cut")
     if kind == "rows":
-        column = net("Gather", g.x, net.const(np.array(g.pick(0, 1, 2))), axis=1)
+        column = net("Gather", g.x, g.pick(0, 1, 2), axis=1)
         found = net("Squeeze", net("NonZero", g.over(column)), g.ints(0))
         g.places[found] = (n,), ROWS
         g.keep(net("Gather", g.x, found, axis=0), (n, COLUMNS))
@@ -69,7 +69,7 @@ def makes(g: Growing) -> None:
         g.keep(net("GatherND", g.x, found), (n,))
         g.places[net("Squeeze", net("Slice", found, g.ints(0), g.ints(1), g.ints(1)), g.ints(1))] = (n,), ROWS
     elif kind == "compress":
-        column = net("Gather", g.x, net.const(np.array(1)), axis=1)
+        column = net("Gather", g.x, 1, axis=1)
         g.keep(net("Compress", g.x, g.over(column), axis=0), (n, COLUMNS))
     elif kind == "flat":
         flat = net("Reshape", g.over(g.x), g.ints(-1))
@@ -102,7 +102,7 @@ def makes(g: Growing) -> None:
     else:
         value, dims = g.value(lambda d: len(d) == 1 and isinstance(d[0], str)) or (None, ())
         if value is not None:
-            found = net("Squeeze", net("NonZero", net("Greater", value, net.const(1.0))), g.ints(0))
+            found = net("Squeeze", net("NonZero", net("Greater", value, 1.0)), g.ints(0))
             g.places[found] = (n,), dims[0]
             g.keep(net("Gather", value, found, axis=0), (n,))
 
@@ -123,7 +123,7 @@ def follows(g: Growing) -> None:
         assert other is not None
         g.keep(net(g.pick("Add", "Mul", "Sub", "Max"), v, other[0]), dims)
     elif kind == "constant":
-        g.keep(net("Add", v, net.const(np.array(1.5, F32))), dims)
+        g.keep(net("Add", v, 1.5), dims)
     elif kind == "cast":
         g.keep(net("Cast", net("Cast", v, to=7), to=1), dims)
     elif kind == "transpose" and rank > 1:
@@ -147,10 +147,10 @@ def follows(g: Growing) -> None:
         target = net("Concat", g.ints(2), net("Shape", v), axis=0)
         g.keep(net("Expand", v, target), (2, *dims))
     elif kind == "full" and rank < 3:
-        g.keep(net("Expand", net.const(np.array(2.0, F32)), net("Shape", v)), dims)
+        g.keep(net("Expand", 2.0, net("Shape", v)), dims)
     elif kind == "range":
-        size = net("Gather", net("Shape", v), net.const(np.array(axis)), axis=0)
-        made = net("Range", net.const(np.array(0)), size, net.const(np.array(1)))
+        size = net("Gather", net("Shape", v), axis, axis=0)
+        made = net("Range", 0, size, 1)
         g.keep(net("Cast", made, to=1), (dims[axis],))
     elif kind == "concat":
         other = g.value(lambda d: len(d) == rank and all(a == b for i, (a, b) in enumerate(zip(d, dims, strict=True))
@@ -171,7 +171,7 @@ def follows(g: Growing) -> None:
         cut = net("Slice", v, g.ints(-1), g.ints(-(2**40)), g.ints(axis), g.ints(-1))
         g.keep(cut, dims)
     elif kind == "best":
-        size = net("Gather", net("Shape", v), net.const(np.array(axis)), axis=0)
+        size = net("Gather", net("Shape", v), axis, axis=0)
         both = net("Concat", g.ints(MOST), net("Unsqueeze", size, g.ints(0)), axis=0)
         k = net("Reshape", net("ReduceMin", both, keepdims=0), g.ints(1))
         values, places = net("TopK", v, k, outputs=2, axis=axis, largest=g.pick(0, 1))
@@ -188,7 +188,7 @@ def follows(g: Growing) -> None:
     elif kind == "softmax":
         g.keep(net("Softmax", v, axis=g.draw(st.integers(0, rank - 1))), dims)
     elif kind == "running":
-        g.keep(net("CumSum", v, net.const(np.array(axis))), dims)
+        g.keep(net("CumSum", v, axis), dims)
     elif kind == "extreme" and rank > 1:
         at = 0 if axis else rank - 1
         if isinstance(dims[at], int):
@@ -204,9 +204,9 @@ def follows(g: Growing) -> None:
     elif kind == "pairs" and rank == 1:
         g.keep(net("Sub", net("Unsqueeze", v, g.ints(1)), net("Unsqueeze", v, g.ints(0))), (*dims, *dims))
     elif kind == "where":
-        g.keep(net("Where", g.over(v), v, net.const(np.array(0.5, F32))), dims)
+        g.keep(net("Where", g.over(v), v, 0.5), dims)
     elif kind == "size":
-        g.keep(net("Add", net("Cast", net("Size", v), to=1), net.const(np.array(0.5, F32))), ())
+        g.keep(net("Add", net("Cast", net("Size", v), to=1), 0.5), ())
     elif kind == "split" and rank > 1 and dims[-1] == 3:
         first, second = net("Split", v, g.ints(1, 2), outputs=2, axis=rank - 1)
         g.keep(first, (*dims[:-1], 1))

@@ -13,8 +13,8 @@ from tests.nets import Net
 
 def formula(net: Net, x: str, factor: float, one: float, half: float) -> str:
     """x * (one + erf(factor * x)) * half."""
-    share = net("Add", net("Erf", net("Mul", x, net.const(np.float32(factor)))), net.const(np.float32(one)))
-    return net("Mul", net("Mul", x, share), net.const(np.float32(half)))
+    share = net("Add", net("Erf", net("Mul", x, np.float32(factor))), np.float32(one))
+    return net("Mul", net("Mul", x, share), np.float32(half))
 
 
 def steps(net: Net) -> set[str]:
@@ -39,7 +39,7 @@ def test_what_is_gelu_and_what_is_near_it(factor: float, one: float, half: float
 def test_inner_values_with_other_readers_stay() -> None:
     net = Net()
     x = net("MatMul", net.input("x", (40, 16)), net.weight(16, 24))
-    scaled = net("Mul", x, net.const(np.float32(math.sqrt(0.5))))
-    share = net("Add", net("Erf", scaled), net.const(np.float32(1)))
-    net.output(net("Mul", net("Mul", x, share), net.const(np.float32(0.5))), share)
+    scaled = net("Mul", x, np.float32(math.sqrt(0.5)))
+    share = net("Add", net("Erf", scaled), 1.0)
+    net.output(net("Mul", net("Mul", x, share), 0.5), share)
     net.agrees()

@@ -72,28 +72,28 @@ def single_shot(anchors: int, classes: int, candidates: int, detections: int) ->
     boxes, scores = net.input("boxes", (anchors, 4)), net.input("scores", (anchors, classes))
     kept: list[list[str]] = [[], [], []]
     for c in range(1, classes):
-        score = net("Gather", scores, net.const(np.array(c)), axis=1)
-        mask = net("Greater", score, net.const(np.array(0.3, F32)))
+        score = net("Gather", scores, c, axis=1)
+        mask = net("Greater", score, 0.3)
         score = net("GatherND", score, net("Transpose", net("NonZero", mask), perm=[1, 0]))
         box = net("GatherND", boxes, net("Transpose", net("NonZero", mask), perm=[1, 0]))
-        size = net("Unsqueeze", net("Gather", net("Shape", score), net.const(np.array(0)), axis=0), net.const([0]))
-        k = net("ReduceMin", net("Concat", net.const([candidates]), size, axis=0), keepdims=0)
-        best, places = net("TopK", score, net("Reshape", k, net.const([1])), outputs=2, axis=0)
+        size = net("Unsqueeze", net("Gather", net("Shape", score), 0, axis=0), [0])
+        k = net("ReduceMin", net("Concat", [candidates], size, axis=0), keepdims=0)
+        best, places = net("TopK", score, net("Reshape", k, [1]), outputs=2, axis=0)
         label = net("ConstantOfShape", net("Shape", best), value=helper.make_tensor("v", 7, [1], [c]))
         for values, value in zip(kept, (net("Gather", box, places, axis=0), best, label), strict=True):
             values.append(value)
     box, score, label = (net("Concat", *values, axis=0) for values in kept)
     empty, some = Net(16, prefix="t_"), Net(16, prefix="e_")
     empty.output(empty("Constant", value=helper.make_tensor("v", 7, [0], [])), dtype=I64)
-    apart = some("Add", some("ReduceMax", box, keepdims=0), some.const(np.array(1, F32)))
-    moved = some("Unsqueeze", some("Mul", some("Cast", label, to=1), apart), some.const([1]))
-    moved = some("Unsqueeze", some("Add", box, moved), some.const([0]))
-    found = some("NonMaxSuppression", moved, some("Unsqueeze", score, some.const([0, 1])), some.const([2**62]),
-                 some.const(np.array([0.45], F32)))  # fmt: skip
-    some.output(some("Squeeze", some("Gather", found, some.const([2]), axis=1), some.const([1])), dtype=I64)
-    none = net("Equal", net("Size", box), net.const(np.array(0)))
+    apart = some("Add", some("ReduceMax", box, keepdims=0), 1.0)
+    moved = some("Unsqueeze", some("Mul", some("Cast", label, to=1), apart), [1])
+    moved = some("Unsqueeze", some("Add", box, moved), [0])
+    found = some("NonMaxSuppression", moved, some("Unsqueeze", score, [0, 1]), [2**62],
+                 [0.45])  # fmt: skip
+    some.output(some("Squeeze", some("Gather", found, [2], axis=1), [1]), dtype=I64)
+    none = net("Equal", net("Size", box), 0)
     keep = net("If", none, then_branch=empty.graph(), else_branch=some.graph())
-    keep = net("Slice", keep, net.const([0]), net.const([detections]), net.const([0]))
+    keep = net("Slice", keep, [0], [detections], [0])
     net.output(net("Gather", box, keep, axis=0), net("Gather", score, keep, axis=0))
     net.output(net("Gather", label, keep, axis=0), dtype=I64)
     return net
@@ -120,20 +120,20 @@ def test_detections_whose_scores_are_flattened() -> None:
     """As RetinaNet's: the best of all scores above a limit say the anchor and the class."""
     net = Net(17)
     boxes, scores = net.input("boxes", (20, 4)), net.input("scores", (20, 3))
-    flat = net("Reshape", scores, net.const([-1]))
-    places = net("Squeeze", net("NonZero", net("Greater", flat, net.const(np.array(0.5, F32)))), net.const([0]))
+    flat = net("Reshape", scores, [-1])
+    places = net("Squeeze", net("NonZero", net("Greater", flat, 0.5)), [0])
     flat = net("Gather", flat, places)
-    k = net("ReduceMin", net("Concat", net.const([7]), net("Shape", flat), axis=0), keepdims=1)
+    k = net("ReduceMin", net("Concat", [7], net("Shape", flat), axis=0), keepdims=1)
     best, order = net("TopK", flat, k, outputs=2)
     places = net("Gather", places, order)
-    anchors, labels = net("Div", places, net.const([3])), net("Mod", places, net.const([3]))
+    anchors, labels = net("Div", places, [3]), net("Mod", places, [3])
     box = net("Gather", boxes, anchors)
-    low, high = net("Split", box, net.const([2, 2]), outputs=2, axis=1)
-    box = net("Concat", net("Clip", low, net.const(np.array(0, F32))), high, axis=1)
+    low, high = net("Split", box, [2, 2], outputs=2, axis=1)
+    box = net("Concat", net("Clip", low, 0.0), high, axis=1)
     size = net("Sub", high, low)
-    wide = net("Cast", net("Greater", size, net.const(np.array(0.2, F32))), to=6)
+    wide = net("Cast", net("Greater", size, 0.2), to=6)
     wide = net("ReduceMin", wide, axes=[1], keepdims=0)
-    kept = net("Squeeze", net("NonZero", wide), net.const([0]))
+    kept = net("Squeeze", net("NonZero", wide), [0])
     net.output(net("Gather", box, kept), net("Gather", best, kept))
     net.output(net("Gather", labels, kept), dtype=I64)
     model, rng = native(net), np.random.default_rng(1)
@@ -149,11 +149,11 @@ def test_rows_that_go_back_to_where_they_were() -> None:
     y = net.const(np.full((8, 3), -1, F32))
     z = net.const(np.zeros((8, 3), F32))
     for n in range(3):
-        found = net("NonZero", net("Equal", level, net.const(np.array(n))))
-        rows = net("Mul", net("Gather", x, net("Squeeze", found, net.const([0]))), net.const(np.array(n + 2, F32)))
+        found = net("NonZero", net("Equal", level, n))
+        rows = net("Mul", net("Gather", x, net("Squeeze", found, [0])), np.array(n + 2, F32))
         places = net("Transpose", found, perm=[1, 0])
         z = net("ScatterND", z, places, rows)
-        wide = net("Expand", net("Reshape", places, net.const([-1, 1])), net("Shape", rows))
+        wide = net("Expand", net("Reshape", places, [-1, 1]), net("Shape", rows))
         y = net("ScatterElements", y, wide, rows, axis=0)
     net.output(y, z)
     model, rng = native(net), np.random.default_rng(2)
@@ -177,9 +177,9 @@ def test_what_is_found_in_a_constant_is_a_constant(op: str) -> None:
     net = Net()
     x, ones, all_of = net.input("x", (7, 3)), net.const(np.ones(5, np.int64)), net.const(np.ones(5, bool))
     places = {
-        "NonZero": lambda: net("Squeeze", net("NonZero", ones), net.const([0])),
-        "Compress": lambda: net("Compress", net.const(np.arange(5)), all_of),
-        "Unique": lambda: net("Unique", net.const(np.arange(5))),
+        "NonZero": lambda: net("Squeeze", net("NonZero", ones), [0]),
+        "Compress": lambda: net("Compress", np.arange(5), all_of),
+        "Unique": lambda: net("Unique", np.arange(5)),
     }[op]()
     net.output(net("Gather", x, places))
     model = native(net)
@@ -189,8 +189,8 @@ def test_what_is_found_in_a_constant_is_a_constant(op: str) -> None:
 
 def test_an_index_of_what_may_not_be_there_is_checked() -> None:
     net = Net()
-    found = net("Squeeze", net("NonZero", net.input("x", (4,))), net.const([0]))
-    net.output(net("Gather", found, net.const(np.array(0))), dtype=I64)
+    found = net("Squeeze", net("NonZero", net.input("x", (4,))), [0])
+    net.output(net("Gather", found, 0), dtype=I64)
     model = net.load()
     assert agree(model, net, {"x": np.array([0, 0, 2, 1], F32)}) == [2]
     with pytest.raises(fg.InputError):
@@ -200,7 +200,7 @@ def test_an_index_of_what_may_not_be_there_is_checked() -> None:
 @pytest.mark.parametrize("k", [-1, 5])
 def test_more_of_the_best_than_there_are(k: int) -> None:
     net = Net()
-    k_ = net("Reshape", net.input("k", (1, 1, 1), I64), net.const([1]))
+    k_ = net("Reshape", net.input("k", (1, 1, 1), I64), [1])
     values, _ = net("TopK", net.input("x", (4,)), k_, outputs=2)
     net.output(values)
     model = native(net)
@@ -212,8 +212,8 @@ def test_extents_that_are_the_same_by_chance_do_not_meet() -> None:
     """Rows of two masks are added where both have as many, or one has one; else that is an error."""
     net = Net()
     x = net.input("x", (2, 4))
-    halves = [net("Squeeze", v, net.const([0])) for v in net("Split", x, net.const([1, 1]), outputs=2, axis=0)]
-    kept = [net("Compress", v, net("Greater", v, net.const(np.array(0, F32)))) for v in halves]
+    halves = [net("Squeeze", v, [0]) for v in net("Split", x, [1, 1], outputs=2, axis=0)]
+    kept = [net("Compress", v, net("Greater", v, 0.0)) for v in halves]
     net.output(net("Add", *kept))
     model = net.load()
     assert [node.op for node in on_host(model.plan.compiled)] == ["add"]
@@ -227,8 +227,8 @@ def test_a_tail_reads_what_there_is() -> None:
     """What no rule knows follows on bounded values, and on a loop's worth of them."""
     net = Net()
     x = net.input("x", (3, 4))
-    rows = net("Gather", x, net("Squeeze", net("NonZero", net("ReduceMax", x, axes=[1], keepdims=0)), net.const([0])))
-    back = net("Slice", rows, net.const([-1]), net.const([-(2**40)]), net.const([0]), net.const([-1]))
+    rows = net("Gather", x, net("Squeeze", net("NonZero", net("ReduceMax", x, axes=[1], keepdims=0)), [0]))
+    back = net("Slice", rows, [-1], [-(2**40)], [0], [-1])
     net.output(net("Neg", back), rows)
     model = net.load()
     assert [node.op for node in on_host(model.plan.compiled)] == ["slice", "neg"]
@@ -244,13 +244,13 @@ def test_what_numpy_gives_beside_a_result_of_unknown_extents_has_no_bound() -> N
     body.input("b_i", (), I64), body.input("b_go", (), bool)
     state = body.input("b_x", (6,))
     count = body("Cast", body("Size", body("NonZero", state)), to=1)
-    after = body("Sub", state, body("Mul", count, body.const(0.125)))
-    body.output(body("Greater", body("ReduceMax", after, keepdims=0), body.const(0.0)), dtype=bool)
+    after = body("Sub", state, body("Mul", count, 0.125))
+    body.output(body("Greater", body("ReduceMax", after, keepdims=0), 0.0), dtype=bool)
     body.output(after, body("Neg", after))
     net = Net()
-    last, scanned = net("Loop", net.const(np.array(5)), net.const(True), net.input("x", (6,)), outputs=2,
+    last, scanned = net("Loop", 5, True, net.input("x", (6,)), outputs=2,
                         body=body.graph())  # fmt: skip
-    places = net("Squeeze", net("NonZero", net("Relu", last)), net.const([0]))
+    places = net("Squeeze", net("NonZero", net("Relu", last)), [0])
     net.output(net("Gather", last, places), scanned)
     model = net.load()
     for fed in ([1, 2, 3, 4, 5, 6], [0, 0, 9, 0, 9, 0], [-1, 0, 0, 0, 0, 0]):
@@ -263,7 +263,7 @@ def test_sums_over_named_axes(equation: str, kind: Any) -> None:
     net = Net()
     x = net.input("x", (7, 5), kind)
     top = net("Cast", net("ReduceMax", net("Cast", x, to=1), axes=[1], keepdims=0), to=1)
-    rows = net("Gather", x, net("Squeeze", net("NonZero", net("Greater", top, net.const(4.0))), net.const([0])))
+    rows = net("Gather", x, net("Squeeze", net("NonZero", net("Greater", top, 4.0)), [0]))
     net.output(net("Einsum", rows, rows if "a" in equation.split(",")[1][:2] else x, equation=equation), dtype=kind)
     model = native(net)
     for scale in (1, 0, 10):
@@ -276,7 +276,7 @@ def test_windows_over_those_of_a_batch_that_are_there(op: str, axes: int) -> Non
     net = Net()
     x = net.input("x", (6, 3, *[8] * axes))
     top = net("ReduceMax", x, axes=list(range(1, axes + 2)), keepdims=0)
-    some = net("Compress", x, net("Greater", top, net.const(2.5)), axis=0)
+    some = net("Compress", x, net("Greater", top, 2.5), axis=0)
     if "Conv" in op:
         net.output(net("Relu", net(op, some, net.weight(*(3, 3) if op == "ConvTranspose" else (8, 3), *[3] * axes))))
     else:
@@ -300,7 +300,7 @@ def test_what_stands_beyond_a_map_reaches_no_neighbor(kernel: int, stride: int, 
 def test_open_shapes_have_bounds_of_their_own() -> None:
     net = Net()
     x = net.input("x", ("n", 4))
-    net.output(net("Add", net("GatherND", x, net("Transpose", net("NonZero", x), perm=[1, 0])), net.const(1.0)))
+    net.output(net("Add", net("GatherND", x, net("Transpose", net("NonZero", x), perm=[1, 0])), 1.0))
     model = net.load()
     for n in (1, 6, 2):
         fed = np.random.default_rng(n).integers(0, 2, (n, 4)).astype(F32)
@@ -312,10 +312,10 @@ def test_indices_beyond_the_real_ones_reach_nothing() -> None:
     """What stands behind real indices would be out of range, or write."""
     net = Net(18)
     x, table = net.input("x", (12,)), net.input("table", (6, 2))
-    places = net("Squeeze", net("NonZero", x), net.const([0]))
-    turned = net("Sub", net.const([11]), places)
+    places = net("Squeeze", net("NonZero", x), [0])
+    turned = net("Sub", [11], places)
     rows = net("Gather", table, turned, axis=0)
-    column = net("Unsqueeze", turned, net.const([1]))
+    column = net("Unsqueeze", turned, [1])
     wide = net("Expand", column, net("Shape", rows))
     net.output(rows, net("GatherND", table, column), net("GatherElements", table, wide, axis=0))
     net.output(net("ScatterND", table, column, net("Neg", rows)))
@@ -330,11 +330,11 @@ def test_indices_beyond_the_real_ones_reach_nothing() -> None:
 def test_boxes_that_are_not_there_are_not_kept() -> None:
     net = Net()
     boxes, scores = net.input("boxes", (9, 4)), net.input("scores", (9,))
-    found = net("Squeeze", net("NonZero", net("Greater", scores, net.const(np.array(0.5, F32)))), net.const([0]))
-    some = net("Unsqueeze", net("Gather", boxes, found), net.const([0]))
-    best = net("Unsqueeze", net("Gather", scores, found), net.const([0, 1]))
-    kept = net("NonMaxSuppression", some, best, net.const([100]), net.const(np.array([1], F32)))
-    column = net("Squeeze", net("Gather", kept, net.const([2]), axis=1), net.const([1]))
+    found = net("Squeeze", net("NonZero", net("Greater", scores, 0.5)), [0])
+    some = net("Unsqueeze", net("Gather", boxes, found), [0])
+    best = net("Unsqueeze", net("Gather", scores, found), [0, 1])
+    kept = net("NonMaxSuppression", some, best, [100], [1.0])
+    column = net("Squeeze", net("Gather", kept, [2], axis=1), [1])
     net.output(net("Gather", found, column), kept, dtype=I64)
     model, rng = native(net), np.random.default_rng(4)
     for count in (0, 1, 5, 9):

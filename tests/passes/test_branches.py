@@ -15,9 +15,7 @@ from tests.nets import F32, Net, assert_close, by_onnxruntime
 
 def norm(net: Net, x: str, c: int) -> str:
     ones = net.const(np.ones(c, F32))
-    return net(
-        "BatchNormalization", x, net.const(net.rng.uniform(0.5, 1.5, c).astype(F32)), *(net.weight(c),) * 2, ones
-    )
+    return net("BatchNormalization", x, net.rng.uniform(0.5, 1.5, c).astype(F32), *(net.weight(c),) * 2, ones)
 
 
 def conv(net: Net, x: str, c: int, n: int, kernel: int, groups: int = 1, stride: int = 1, dilation: int = 1) -> str:
@@ -123,5 +121,5 @@ def test_a_window_of_each_channel_does_not_become_one_of_all() -> None:
 def test_a_single_number_beside_one_channel() -> None:
     net = Net()
     x = net.input("x", (1, 1, 5, 4))
-    net.output(net("Add", net("Mul", x, net.const(0.5)), net("Conv", x, net.weight(1, 1, 1, 1))))
+    net.output(net("Add", net("Mul", x, 0.5), net("Conv", x, net.weight(1, 1, 1, 1))))
     net.agrees()

@@ -168,9 +168,9 @@ def open_layers() -> Graph:
     """Layers over images of any size, as plans share them: without transposes between layers."""
     net = Net()
     x = net("Relu", conv(net, net.input("x", (1, 4, "h", "w")), 4, 8, 3))
-    gate = net("Sigmoid", conv(net, net("ReduceMean", x, net.const(np.array([2, 3]))), 8, 8, 1))
+    gate = net("Sigmoid", conv(net, net("ReduceMean", x, [2, 3]), 8, 8, 1))
     y = conv(net, net("Add", net("Mul", x, gate), net.weight(8, 1, 1)), 8, 8, 3)
-    wide = net("Resize", y, "", net.const(np.array([1, 1, 2, 2], F32)), mode="nearest")
+    wide = net("Resize", y, "", [1.0, 1.0, 2.0, 2.0], mode="nearest")
     net.output(conv(net, net("Softmax", net("Concat", wide, wide, axis=1), axis=1), 16, 4, 1))
     graph = share(graph_of(net.bytes())).short
     specialize(graph, {"x": (1, 4, 6, 8)})

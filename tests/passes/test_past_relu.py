@@ -12,7 +12,7 @@ from tests.nets import F32, Net, assert_close, by_onnxruntime
 def test_infinite_factors_stay_behind_the_sum(op: str, number: float) -> None:
     net = Net()
     y = net("MatMul", net.input("x", (4, 7)), net.weight(7, 3))
-    net.output(net("Sigmoid", net(op, y, net.const(np.float32([number, 1, 2])))))
+    net.output(net("Sigmoid", net(op, y, np.float32([number, 1, 2]))))
     feeds = {"x": net.rng.standard_normal((4, 7)).astype(F32)}
     net.agrees(feeds=feeds)
 
@@ -35,7 +35,7 @@ def test_it_goes_before_the_relu(kind: str, steps: list[tuple[str, float]], chai
     y = net("Conv", x, net.weight(4, 5, 3, 3), net.weight(4)) if kind == "Conv" else net("MatMul", x, net.weight(7, 3))
     y = net("Relu", y)
     for op, number in steps:
-        y = net(op, y, net.const(np.float32(number)))
+        y = net(op, y, np.float32(number))
     net.output(y)
     model = net.load()
     (layer,) = (node for node in model.plan.graph.nodes if node.op in ("conv", "dense"))

@@ -19,17 +19,13 @@ def test_values_without_elements(shape: tuple[int, ...]) -> None:
     """Which no composition has: pads, repeats and joins alone make elements of them."""
     net = Net()
     x = net.input("x", shape)
-    y = net("Relu", net("Mul", net("Transpose", x, perm=[0, 2, 1, 3]), net.const(2.0)))
-    flat = net("Reshape", y, net.const([shape[0], shape[1] * shape[2], 6]), allowzero=1)
-    parts = net("Split", net("Slice", y, *map(net.const, ([1], [9], [3]))), net.const([2, 3]), outputs=2, axis=3)
-    full = net("Pad", x, net.const([1, 1, 1, 0, 0, 0, 0, 0]))
-    tiled = net(
-        "Tile", net("Expand", net("Unsqueeze", flat, net.const([1])), net.const([1, 2, 1, 1])), net.const([1] * 4)
-    )
+    y = net("Relu", net("Mul", net("Transpose", x, perm=[0, 2, 1, 3]), 2.0))
+    flat = net("Reshape", y, [shape[0], shape[1] * shape[2], 6], allowzero=1)
+    parts = net("Split", net("Slice", y, *map(net.const, ([1], [9], [3]))), [2, 3], outputs=2, axis=3)
+    full = net("Pad", x, [1, 1, 1, 0, 0, 0, 0, 0])
+    tiled = net("Tile", net("Expand", net("Unsqueeze", flat, [1]), [1, 2, 1, 1]), [1] * 4)
     net.output(
-        net("Concat", *parts[::-1], axis=3),
-        net("Sub", full, net("Neg", full)),
-        net("Gather", tiled, net.const([5, 0]), axis=3),
+        net("Concat", *parts[::-1], axis=3), net("Sub", full, net("Neg", full)), net("Gather", tiled, [5, 0], axis=3)
     )
     feeds = {"x": np.zeros(shape, F32)}
     expected = by_onnxruntime(net.bytes(), feeds)

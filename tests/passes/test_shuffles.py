@@ -42,7 +42,7 @@ def test_channels_of_bytes_with_scales_of_their_own(axis: int) -> None:
     net = Net()
     x = pair(net, net.input("x", (2, 6, 5, 7)), 0.0213, 120)
     stored, steps = net.rng.integers(-99, 99, (12, 6, 3, 3)), net.rng.uniform(0.002, 0.004, (12, 6)[axis])
-    w = net("DequantizeLinear", net.const(stored.astype(np.int8)), net.const(steps.astype(F32)), axis=axis)
+    w = net("DequantizeLinear", stored.astype(np.int8), steps.astype(F32), axis=axis)
     y = pair(net, net("Conv", x, w, net.weight(12)), 0.0497, 128)
     net.output(pair(net, net("DepthToSpace", y, blocksize=2, mode="CRD"), 0.0497, 128))
     model = net.agrees(feeds={"x": net.rng.standard_normal((2, 6, 5, 7)).astype(F32)})

@@ -45,7 +45,7 @@ def test_through(op: str) -> None:
 def test_through_a_selection() -> None:
     net = Net()
     x = turned(net)
-    check(net, net("Where", net("Less", x, net.const(np.float32(0.5))), net("Relu", x), x))
+    check(net, net("Where", net("Less", x, 0.5), net("Relu", x), x))
 
 
 def test_through_one_that_makes_extents_of_1() -> None:
@@ -68,7 +68,7 @@ def test_sums_with_an_input_that_is_quantized() -> None:
 
     def weights() -> str:
         stored = net.const(net.rng.integers(-63, 64, (8, 8, 3, 3)).astype(np.int8))
-        return str(net("DequantizeLinear", stored, net.const(np.float32(0.002)), net.const(np.int8(0))))
+        return str(net("DequantizeLinear", stored, 0.002, np.int8(0)))
 
     x = rounded(net.input("x", (1, 8, 6, 6)))
     for _ in range(3):

@@ -15,17 +15,17 @@ SHAPE = (2, 3, 5, 7)
 
 def normalized(net: Net, x: str) -> str:
     """As torch's `normalize` is written: the norm is expanded to the shape of what it divides."""
-    norm = net("Clip", net("ReduceL2", x, axes=[-1], keepdims=1), net.const(np.float32(1e-12)))
+    norm = net("Clip", net("ReduceL2", x, axes=[-1], keepdims=1), 1e-12)
     return str(net("Div", x, net("Expand", norm, net("Shape", x))))
 
 
 def row(net: Net, x: str) -> str:
     """A row of fewer axes."""
-    return str(net("Sub", net("Expand", net.input("row", (7,)), net.const(np.array(SHAPE))), x))
+    return str(net("Sub", net("Expand", net.input("row", (7,)), SHAPE), x))
 
 
 def chosen(net: Net, x: str) -> str:
-    return str(net("Where", net("Less", x, net.const(np.float32(0))), net("Expand", x, net("Shape", x)), x))
+    return str(net("Where", net("Less", x, 0.0), net("Expand", x, net("Shape", x)), x))
 
 
 def both(net: Net, x: str) -> str:
@@ -38,7 +38,7 @@ def both(net: Net, x: str) -> str:
 def needed(net: Net, x: str) -> str:
     """The result is as large as the expansion makes it: it stays."""
     small = net.input("a", (2, 1, 5, 1))
-    return str(net("Add", x, net("Mul", net("Expand", small, net.const(np.array(SHAPE))), net.const(np.float32(2)))))
+    return str(net("Add", x, net("Mul", net("Expand", small, SHAPE), 2.0)))
 
 
 @pytest.mark.parametrize(("build", "left"), [(normalized, 0), (row, 0), (chosen, 0), (both, 0), (needed, None)])

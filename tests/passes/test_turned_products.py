@@ -17,7 +17,7 @@ Perm = tuple[int, ...]
 def product(a: tuple[int, ...], b: tuple[int, ...], perm: Perm) -> Net:
     net = Net()
     y = net("MatMul", net.input("a", a), net("Transpose", net.input("b", b), perm=list(perm)))
-    net.output(net("Mul", y, net.const(np.float32(0.25))))
+    net.output(net("Mul", y, 0.25))
     return net
 
 

@@ -26,7 +26,7 @@ def stored(net: Net, x: str, scale: float, zero: int = 0) -> str:
 def layer(net: Net, x: str, channels: int, inputs: int) -> str:
     """A convolution with weights of bytes."""
     w = net.const(net.rng.integers(-127, 128, (channels, inputs, 3, 3), np.int8))
-    real = net("DequantizeLinear", w, net.const(net.rng.uniform(1e-3, 3e-3, channels).astype(F32)), axis=0)
+    real = net("DequantizeLinear", w, net.rng.uniform(1e-3, 3e-3, channels).astype(F32), axis=0)
     return net("Conv", x, real, net.weight(channels), pads=[1] * 4)
 
 
@@ -69,12 +69,12 @@ def drawn(seed: int) -> tuple[bytes, float]:
         op = r.choice(("Conv", "Conv", "Relu", "Clip", "Add", "Sub", "Max", "MaxPool", "Concat", "Tanh", "Abs", "Neg"))
         if op == "Conv":
             w = net.const(net.rng.integers(-127, 128, (6, 6, 3, 3), np.int8))
-            w = net("DequantizeLinear", w, net.const(np.full(6, 1 / (54 * 127), F32)), axis=0)
+            w = net("DequantizeLinear", w, np.full(6, 1 / (54 * 127), F32), axis=0)
             y = net(op, x, w, net.weight(6), pads=[1] * 4)
         elif op in ("Add", "Sub", "Max"):
             y, off = net(op, x, other), off + more
         elif op == "Concat":
-            halves = [net("Slice", v, net.const(np.array([a])), net.const(np.array([a + 3])), net.const(np.array([1])))
+            halves = [net("Slice", v, [a], [a + 3], [1])
                       for v, a in ((x, 0), (other, 3))]  # fmt: skip
             y, off = net(op, *halves, axis=1), max(off, more)
         elif op == "MaxPool":
@@ -155,7 +155,7 @@ def test_long_chains_of_reals() -> None:
     net = Net()
     y = stored(net, net.input("x", (4,)), 0.01)
     for n in range(1500):
-        y = net("Add", y, net.const(np.full(4, n % 3 - 1, F32)))
+        y = net("Add", y, np.full(4, n % 3 - 1, F32))
     net.output(net("Neg", stored(net, y, 0.01)))
     np.testing.assert_allclose(fg.load(net.bytes(), threads=1)(np.full(4, 1.5, F32)), -1.5, atol=1e-4)
 

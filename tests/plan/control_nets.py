@@ -47,7 +47,7 @@ def until() -> Net:
     around = net("Relu", x)
     inner = body("b", True, ("p", SHAPE), ("q", SHAPE))
     grown = inner("Add", inner("Tanh", inner("MatMul", "p", inner.weight(8, 8))), around)
-    go = inner("Less", inner("ReduceSum", grown, keepdims=0), inner.const(np.float32(40)))
+    go = inner("Less", inner("ReduceSum", grown, keepdims=0), 40.0)
     inner.output(go, dtype=BOOL)
     inner.output("q", grown)
     p, q = net("Loop", net.input("most", (), I64), net.input("c", (), BOOL), x, y, outputs=2, body=inner.graph())
@@ -105,16 +105,16 @@ def _plain(pick: random.Random, net: Net, values: list[str]) -> str:
     op = pick.choice(("Add", "Sub", "Tanh", "Relu", "Neg", "MatMul", "Sigmoid", "Concat", "Transpose", "CumSum"))
     one, other = pick.choice(values), pick.choice(values)
     if op in ("Add", "Sub"):
-        return str(net("Mul", net(op, one, other), net.const(0.5)))
+        return str(net("Mul", net(op, one, other), 0.5))
     if op == "MatMul":
         return str(net(op, one, net.weight(8, 8)))
     if op == "CumSum":  # no kernel does it
-        return str(net("Mul", net(op, one, net.const(np.array(1))), net.const(0.3)))
+        return str(net("Mul", net(op, one, 1), 0.3))
     if op == "Concat":
         halves = net("Split", one, axis=1, outputs=2)
         return str(net("Concat", halves[1], net("Tanh", halves[0]), axis=1))
     if op == "Transpose":
-        return str(net("Reshape", net("Relu", net("Transpose", one, perm=[1, 0])), net.const(np.array(SHAPE))))
+        return str(net("Reshape", net("Relu", net("Transpose", one, perm=[1, 0])), SHAPE))
     return str(net(op, one))
 
 
@@ -125,7 +125,7 @@ def _condition(pick: random.Random, net: Net, values: list[str]) -> str:
     if kind < 0.4:
         return net.const(np.array(pick.random() < 0.5))
     total = net("ReduceSum", pick.choice(values), keepdims=0)
-    return str(net("Less", total, net.const(np.float32(pick.choice((-1.37, 0.613, 2.71))))))
+    return str(net("Less", total, np.float32(pick.choice((-1.37, 0.613, 2.71)))))
 
 
 def _branch(pick: random.Random, net: Net, values: list[str], depth: int, name: str) -> list[str]:
@@ -154,7 +154,7 @@ def _loop(pick: random.Random, net: Net, values: list[str], depth: int, name: st
     outputs = net("Loop", most, "" if known else _condition(pick, net, values), *first, outputs=count + known,
                   body=inner.graph())  # fmt: skip
     outputs = outputs if count + known > 1 else [outputs]
-    mean = [net("ReduceSum", outputs.pop(), net.const(np.array([0])), keepdims=0)] if known else []
+    mean = [net("ReduceSum", outputs.pop(), [0], keepdims=0)] if known else []
     return [*outputs, *mean]
 
 

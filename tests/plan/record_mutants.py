@@ -59,13 +59,13 @@ def _net(build: Callable[[Net], Any]) -> Callable[[], Graph]:
 
 def _moves(net: Net) -> None:
     x, i = net.input("x", (2, 6, 5, 7)), net.input("i", (4,), I64)
-    wide = net("Pad", x, net.const(np.array([0, 1, 0, 2, 0, 0, 1, 0], I64)), net.const(np.array(1, F32)))
-    around = net("Pad", x, net.const(np.array([0, 0, 2, 3, 0, 0, 1, 2], I64)), mode="reflect")
+    wide = net("Pad", x, [0, 1, 0, 2, 0, 0, 1, 0], 1.0)
+    around = net("Pad", x, [0, 0, 2, 3, 0, 0, 1, 2], mode="reflect")
     turned = net("Transpose", net.input("t", (40, 37)), perm=[1, 0])
     few = net("Transpose", net.input("f", (3, 64)), perm=[1, 0])
-    cut = net("Slice", x, *(net.const(np.array(v, I64)) for v in ([4, 0], [0, 7], [1, 3], [-1, 2])))
+    cut = net("Slice", x, *(np.array(v, I64) for v in ([4, 0], [0, 7], [1, 3], [-1, 2])))
     net.output(wide, around, turned, few, cut, net("Gather", x, i, axis=1))
-    net.output(net("Tile", x, net.const([1, 2, 1, 3], I64)))
+    net.output(net("Tile", x, [1, 2, 1, 3]))
 
 
 def _resizes(net: Net) -> None:
@@ -73,14 +73,14 @@ def _resizes(net: Net) -> None:
     for i, mode in enumerate(("linear", "cubic", "nearest")):
         net.output(net("Resize", net.input(f"x{i}", (1, 3, 6, 5)), "", "", sizes, mode=mode))
     wide = net("Relu", conv(net, net.input("w", (1, 4, 5, 6)), 4, 40, 1))
-    wide = net("Resize", wide, "", "", net.const(np.array([1, 40, 9, 8], I64)), mode="linear")
+    wide = net("Resize", wide, "", "", [1, 40, 9, 8], mode="linear")
     net.output(conv(net, wide, 40, 4, 1))
 
 
 def _products(net: Net) -> None:
     a, b = net.input("a", (2, 9, 13)), net.input("b", (2, 13, 21))
     net.output(net("MatMul", a, b), net("Softmax", a, axis=1), net("Softmax", a))
-    net.output(net("ReduceSum", b, net.const([2], I64)))
+    net.output(net("ReduceSum", b, [2]))
     net.output(net("MatMul", net.input("few", (2, 3, 13)), b), net("MatMul", a, net.input("column", (2, 13, 1))))
     t, taps = net.input("t", (1, 6, 5, 4)), net.weight(6, 16, 3, 3)
     net.output(*(net("ConvTranspose", t, taps, group=2, strides=[2, 1], dilations=[1, d]) for d in (1, 2)))
@@ -153,10 +153,10 @@ def _places(net: Net) -> None:
     x, i, u = net.input("x", (3, 9, 5)), net.input("i", (2, 9, 5), I64), net.input("u", (2, 9, 5))
     j, v = net.input("j", (4, 2), I64), net.input("v", (4, 5))
     net.output(net("GatherElements", x, i, axis=0), net("ScatterElements", x, i, u, axis=0), net("GatherND", x, j))
-    net.output(net("ScatterND", x, j, v, reduction="add"), net("Trilu", x, net.const(np.array(1, I64)), upper=1))
-    net.output(net("OneHot", net.input("k", (6,), I64), net.const(np.array(9, I64)), net.const([0.0, 1.0])))
+    net.output(net("ScatterND", x, j, v, reduction="add"), net("Trilu", x, 1, upper=1))
+    net.output(net("OneHot", net.input("k", (6,), I64), 9, [0.0, 1.0]))
     net.output(net("ReverseSequence", x, net.input("l", (9,), I64), time_axis=0, batch_axis=1))
-    best, _ = net("TopK", x, net.const(np.array([3], I64)), axis=1, outputs=2)
+    best, _ = net("TopK", x, [3], axis=1, outputs=2)
     net.output(best, net("GridSample", net.input("m", (1, 3, 6, 5)), net.input("g", (1, 4, 7, 2))))
     boxes, scores = net.input("b", (1, 20, 4)), net.input("s", (1, 2, 20))
     most, limit = net.const(np.array([5], I64)), net.const(np.array([0.5], F32))
@@ -166,12 +166,12 @@ def _places(net: Net) -> None:
 def _bounded(net: Net) -> None:
     """Extents that are known at run time only."""
     x, column = net.input("x", (9, 4)), net.input("c", (9,))
-    found = net("Squeeze", net("NonZero", column), net.const([0], I64))
+    found = net("Squeeze", net("NonZero", column), [0])
     scores, rows = net("Gather", column, found), net("Gather", x, found)
-    size = net("ReduceMin", net("Concat", net.const([3], I64), net("Shape", scores), axis=0))
+    size = net("ReduceMin", net("Concat", [3], net("Shape", scores), axis=0))
     best, where = net("TopK", scores, size, outputs=2)
-    boxes = net("Unsqueeze", rows, net.const([0], I64))
-    kept = net("NonMaxSuppression", boxes, net("Unsqueeze", scores, net.const([0, 1], I64)), net.const([5], I64))
+    boxes = net("Unsqueeze", rows, [0])
+    kept = net("NonMaxSuppression", boxes, net("Unsqueeze", scores, [0, 1]), [5])
     net.output(best, net("Gather", rows, where))
     net.output(net("NonZero", x), kept, dtype=I64)
 
@@ -223,7 +223,7 @@ def _attention_on_tiles() -> Graph:
     q, k, v = (heads(net, each, 2, 37, 2, 20) for each in (q, k, v))
     x = net("Add", net("MatMul", q, net("Transpose", k, perm=[0, 1, 3, 2])), net.input("mask", (2, 1, 37, 37)))
     y = net("Transpose", net("MatMul", net("Softmax", x, axis=-1), v), perm=[0, 2, 1, 3])
-    net.output(net("MatMul", net("Reshape", y, net.const(np.array([2, 37, 40], I64))), net.weight(40, 9)))
+    net.output(net("MatMul", net("Reshape", y, [2, 37, 40]), net.weight(40, 9)))
     graph = graph_of(net.bytes())
     graph.precision = "bfloat16"
     return graph

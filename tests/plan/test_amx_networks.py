@@ -88,7 +88,7 @@ def test_sums_of_products_of_bytes(groups: int, kernel: int, zero: int | None) -
     net = Net()
     w, points = net.rng.integers(-128, 128, (96, 64 // groups, kernel, kernel)), [np.array(7, U8)]
     w, points = (w.astype(np.int8), points) if zero is None else ((w + 128).astype(U8), [*points, np.array(zero, U8)])
-    net.output(net("ConvInteger", net.input("x", (1, 64, 9, 8), U8), net.const(w), *map(net.const, points),
+    net.output(net("ConvInteger", net.input("x", (1, 64, 9, 8), U8), w, *map(net.const, points),
                    pads=[kernel // 2] * 4, group=groups), dtype=np.int32)  # fmt: skip
     x = {"x": net.rng.integers(0, 256, (1, 64, 9, 8)).astype(np.uint8)}
     with thresholds(tiles_least=1):

@@ -48,20 +48,20 @@ def scores(net: Net, q: str, k: str) -> str:
 
 
 def joined(net: Net, y: str, *shape: int) -> str:
-    return net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3]), net.const(np.array(shape, I64)))
+    return net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3]), np.array(shape, I64))
 
 
 def of_rows(net: Net) -> None:
     """Images by rows by heads."""
     q, k, v = (heads(net, net.input(n, (2, t, 24)), 2, t, 3, 8) for n, t in (("q", 5), ("k", 7), ("v", 7)))
-    weights = net("Softmax", net("Mul", scores(net, q, k), net.const(F32.type(0.3))), axis=-1)
+    weights = net("Softmax", net("Mul", scores(net, q, k), F32.type(0.3)), axis=-1)
     net.output(joined(net, net("MatMul", weights, v), 2, 5, 24))
 
 
 def of_heads(net: Net) -> None:
     q, k, v = (net.input(n, (2, 3, t, 8)) for n, t in (("q", 40), ("k", 300), ("v", 300)))
     masks = net.input("mask", (2, 1, 1, 300)), net.weight(3, 40, 300), net.input("row", (40, 1))
-    x = net("Div", scores(net, q, k), net.const(F32.type(2)))
+    x = net("Div", scores(net, q, k), F32.type(2))
     for mask in masks:
         x = net("Add", mask, x)
     net.output(net("MatMul", net("Softmax", x, axis=3), v))
@@ -76,7 +76,7 @@ def of_one_head(net: Net) -> None:
 
 def of_a_scale_below_0(net: Net) -> None:
     q, k, v = (net.input(n, (1, 2, 5, 8)) for n in "qkv")
-    x = net("Mul", scores(net, q, k), net.const(F32.type(-0.3)))
+    x = net("Mul", scores(net, q, k), F32.type(-0.3))
     net.output(net("MatMul", net("Softmax", x, axis=-1), v))
 
 
@@ -89,19 +89,19 @@ def of_shared_keys(net: Net) -> None:
 def of_windows(net: Net) -> None:
     """A mask for each window of an image, where windows are images themselves."""
     q, k, v = (net.input(n, (6, 2, 4, 8)) for n in "qkv")
-    x = net("Reshape", scores(net, q, k), net.const(np.array([2, 3, 2, 4, 4], I64)))
+    x = net("Reshape", scores(net, q, k), [2, 3, 2, 4, 4])
     x = net("Add", x, net.weight(1, 3, 1, 4, 4))
-    x = net("Reshape", x, net.const(np.array([6, 2, 4, 4], I64)))
+    x = net("Reshape", x, [6, 2, 4, 4])
     net.output(net("MatMul", net("Softmax", x, axis=-1), v))
 
 
 def of_relative_positions(net: Net) -> None:
     """Masks by rows and by columns of keys, added while these are axes of their own (Li et al. 2022, MViTv2)."""
     q, k, v = (net.input(n, (2, 3, t, 8)) for n, t in (("q", 12), ("k", 20), ("v", 20)))
-    x = net("Reshape", scores(net, q, k), net.const(np.array([2, 3, 3, 4, 4, 5], I64)))
+    x = net("Reshape", scores(net, q, k), [2, 3, 3, 4, 4, 5])
     for name, shape in (("rows", (4, 1)), ("columns", (1, 5))):
         x = net("Add", x, net.input(name, (2, 3, 3, 4, *shape)))
-    x = net("Add", net("Reshape", x, net.const(np.array([2, 3, 12, 20], I64))), net.weight(12, 20))
+    x = net("Add", net("Reshape", x, [2, 3, 12, 20]), net.weight(12, 20))
     net.output(net("MatMul", net("Softmax", x, axis=-1), v))
 
 
@@ -109,9 +109,9 @@ def of_windows_behind_heads(net: Net) -> None:
     """Windows by rows by heads, turned such that windows follow heads."""
     shape = net.const(np.array([2, 3, 5, 4, 8], I64))
     q, k, v = (net("Transpose", net("Reshape", net.input(n, (2, 15, 32)), shape), perm=[0, 3, 1, 2, 4]) for n in "qkv")
-    x = net("Mul", net("MatMul", q, net("Transpose", k, perm=[0, 1, 2, 4, 3])), net.const(F32.type(0.3)))
+    x = net("Mul", net("MatMul", q, net("Transpose", k, perm=[0, 1, 2, 4, 3])), F32.type(0.3))
     y = net("Transpose", net("MatMul", net("Softmax", x, axis=-1), v), perm=[0, 2, 3, 1, 4])
-    net.output(net("Reshape", y, net.const(np.array([2, 15, 32], I64))))
+    net.output(net("Reshape", y, [2, 15, 32]))
 
 
 def scaled_by_heads(net: Net) -> None:
@@ -157,7 +157,7 @@ def over_queries(net: Net) -> None:
 
 def scaled_with_mask(net: Net) -> None:
     q, k, v = (net.input(n, (1, 2, 4, 8)) for n in "qkv")
-    x = net("Mul", net("Add", scores(net, q, k), net.weight(4, 4)), net.const(0.5))
+    x = net("Mul", net("Add", scores(net, q, k), net.weight(4, 4)), 0.5)
     net.output(net("MatMul", net("Softmax", x, axis=-1), v))
 
 
@@ -187,16 +187,16 @@ def of_heads_that_are_windows(net: Net) -> None:
     """Windows behind heads in queries and keys, heads behind windows in values."""
     q, k, v = net.input("q", (2, 2, 1, 4, 8)), net.input("k", (2, 2, 1, 4, 8)), net.input("v", (1, 2, 2, 4, 8))
     x = net("MatMul", q, net("Transpose", k, perm=[0, 1, 2, 4, 3]))
-    x = net("Reshape", x, net.const(np.array([1, 2, 2, 4, 4], I64)))
+    x = net("Reshape", x, [1, 2, 2, 4, 4])
     net.output(net("MatMul", net("Softmax", x, axis=-1), net("Transpose", v, perm=[0, 2, 1, 3, 4])))
 
 
 def of_known_positions(net: Net) -> None:
     """Masks by rows and by columns that are constants, which would be large ones if they were expanded."""
     q, k, v = (net.input(n, (2, 3, t, 8)) for n, t in (("q", 12), ("k", 20), ("v", 20)))
-    x = net("Reshape", scores(net, q, k), net.const(np.array([2, 3, 3, 4, 4, 5], I64)))
+    x = net("Reshape", scores(net, q, k), [2, 3, 3, 4, 4, 5])
     x = net("Add", net("Add", x, net.weight(3, 1, 4, 1)), net.weight(3, 4, 1, 5))
-    x = net("Reshape", x, net.const(np.array([2, 3, 12, 20], I64)))
+    x = net("Reshape", x, [2, 3, 12, 20])
     net.output(net("MatMul", net("Softmax", x, axis=-1), v))
 
 
@@ -206,7 +206,7 @@ def of_images_first(net: Net) -> None:
     q, k, v = (net("Transpose", net("Reshape", net.input(n, (5, 2, 24)), shape), perm=[1, 0, 2]) for n in "qkv")
     weights = net("Softmax", net("MatMul", q, net("Transpose", k, perm=[0, 2, 1])), axis=-1)
     y = net("Transpose", net("MatMul", weights, v), perm=[1, 0, 2])
-    net.output(net("Reshape", y, net.const(np.array([5, 2, 24], I64))))
+    net.output(net("Reshape", y, [5, 2, 24]))
 
 
 OTHERS = (
@@ -238,7 +238,7 @@ def test_queries_that_see_nothing(kept):
     q, k, v, mask = (*(net.input(n, (1, 2, 8, 8)) for n in "qkv"), net.input("mask", (8, 8)))
     weights = net("Softmax", net("Add", scores(net, q, k), mask), axis=-1)
     if not kept:
-        weights = net("Where", net("IsNaN", weights), net.const(F32.type(0)), weights)
+        weights = net("Where", net("IsNaN", weights), F32.type(0), weights)
     net.output(net("MatMul", weights, v))
     model = net.load()
     feeds = feeds_for(model)

@@ -185,7 +185,7 @@ def test_windows(budget: int, kernel: int, stride: int, dilation: int, images: i
     net, pads = Net(), [(kernel - 1) * dilation // 2] * 4
     x = net("Relu", conv(net, net.input("x", (images, 8, 11, 9)), 8, 32, 1))
     y = conv(net, x, 32, 32, kernel, group=32, strides=[stride] * 2, pads=pads, dilations=[dilation] * 2)
-    net.output(conv(net, net("Clip", y, net.const(0.0), net.const(6.0)), 32, 16, 1))
+    net.output(conv(net, net("Clip", y, 0.0, 6.0), 32, 16, 1))
     check_bands(Case(net.bytes(), feeds_for(net.load())), budget)
 
 

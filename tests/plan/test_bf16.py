@@ -53,8 +53,8 @@ def ended(net: Net, y: str, shape: tuple[int, ...], pick: Random) -> str:
     """The result of a layer with a chain behind it."""
     end = pick.choice(("", "Relu", "LeakyRelu", "HardSwish", "Sigmoid", "Gelu", "Add", "Mul", "Add Relu"))
     if end == "Gelu":
-        erf = net("Erf", net("Mul", y, net.const(np.float32(0.7))))
-        return net("Mul", net("Mul", y, net("Add", erf, net.const(np.float32(1)))), net.const(np.float32(0.5)))
+        erf = net("Erf", net("Mul", y, 0.7))
+        return net("Mul", net("Mul", y, net("Add", erf, 1.0)), 0.5)
     if end in ("Add", "Mul", "Add Relu"):
         y = net(end.split()[0], y, net.weight(*shape))
         return net("Relu", y) if end == "Add Relu" else y
@@ -155,10 +155,10 @@ def attention(net: Net, x: str, m: int, count: int, size: int) -> str:
     width = count * size
     parts = net("Split", net("MatMul", x, net.weight(32, 3 * width)), axis=-1, outputs=3, num_outputs=3)
     q, k, v = (heads(net, each, 2, m, count, size) for each in parts)
-    scores = net("Mul", net("MatMul", q, net("Transpose", k, perm=[0, 1, 3, 2])), net.const(np.float32(0.2)))
+    scores = net("Mul", net("MatMul", q, net("Transpose", k, perm=[0, 1, 3, 2])), 0.2)
     scores = net("Add", scores, net.weight(1, count, m, m))
     y = net("Transpose", net("MatMul", net("Softmax", scores, axis=-1), v), perm=[0, 2, 1, 3])
-    y = net("Reshape", y, net.const(np.array([2, m, width], np.int64)))
+    y = net("Reshape", y, np.array([2, m, width], np.int64))
     return net("MatMul", y, net.weight(width, 32))
 
 
@@ -193,8 +193,8 @@ def test_few_queries_are_not_for_bf16(unit: Any) -> None:
 
 def shuffled(net: Net, x: str, channels: int, size: int) -> str:
     """The channels of two groups in turn."""
-    y = net("Reshape", x, net.const(np.int64([1, 2, channels // 2, size, size])))
-    return net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3, 4]), net.const(np.int64([1, channels, size, size])))
+    y = net("Reshape", x, np.int64([1, 2, channels // 2, size, size]))
+    return net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3, 4]), np.int64([1, channels, size, size]))
 
 
 @each_unit
@@ -207,7 +207,7 @@ def test_what_is_moved_and_pooled_in_bfloat16(unit: Any, threads: int) -> None:
     pooled = net("MaxPool", x, kernel_shape=[3, 3], strides=[1, 1], pads=[1, 1, 1, 1])
     parts = [net("Conv", y, net.weight(30, 34, 1, 1), net.weight(30)) for y in (x, pooled)]
     x = shuffled(net, net("Concat", *parts, axis=1), 60, 7)
-    halves = [net("Slice", x, *(net.const(np.int64([n])) for n in (at, at + 30, 1))) for at in (0, 30)]
+    halves = [net("Slice", x, *(np.int64([n]) for n in (at, at + 30, 1))) for at in (0, 30)]
     x = net(
         "Concat", halves[1], net("Conv", halves[0], net.weight(40, 30, 3, 3), net.weight(40), pads=[1, 1, 1, 1]), axis=1
     )
@@ -257,7 +257,7 @@ def test_inverted_residuals_in_bfloat16(unit: Any, worth: int, threads: int) -> 
     net = Net()
     x = net("Conv", net.input("x", (1, 16, 14, 14)), net.weight(24, 16, 1, 1), net.weight(24))
     for stride in (1, 2, 1):
-        y = net("Clip", net("Conv", x, net.weight(72, 24, 1, 1), net.weight(72)), net.const(np.float32(0)), "")
+        y = net("Clip", net("Conv", x, net.weight(72, 24, 1, 1), net.weight(72)), 0.0, "")
         y = net("Conv", y, net.weight(72, 1, 3, 3), net.weight(72), pads=[1] * 4, strides=[stride] * 2, group=72)
         y = net("Conv", net("Relu", y), net.weight(24, 72, 1, 1), net.weight(24))
         x = net("Add", x, y) if stride == 1 else y
@@ -357,10 +357,10 @@ def test_norms_in_bfloat16(unit: Any) -> None:
 def test_what_no_layer_made_and_results_stay_wide(unit: Any) -> None:
     """Phases, whose sines layers multiply, and coordinates that layers made, which none does."""
     net = Net()
-    phase = net("Mul", net.input("t", (1, 64)), net.const(np.float32(500)))
+    phase = net("Mul", net.input("t", (1, 64)), 500.0)
     waves = net("Concat", net("Sin", phase), net("Cos", phase), axis=1)
     y = net("MatMul", net("Relu", net("MatMul", waves, net.weight(128, 64))), net.weight(64, 32))
-    net.output(net("Sqrt", net("ReduceMax", net("Mul", net("Sigmoid", y), net.const(np.float32(640))), axes=[1])))
+    net.output(net("Sqrt", net("ReduceMax", net("Mul", net("Sigmoid", y), 640.0), axes=[1])))
     feeds = {"t": net.rng.uniform(size=(1, 64)).astype(np.float32)}
     plan, _ = results(net, "bfloat16", unit, 1, feeds)
     kept = [node.op for node in plan.graph.nodes for v in node.outputs if v.type.dtype == BFLOAT16]
@@ -412,7 +412,7 @@ def test_layers_of_bodies(unit: Any) -> None:
     x = body("Tanh", body("MatMul", x, body.weight(64, 64, scale=0.1)))
     body.output(body("Identity", "go"), x)
     x, most = net.input("x", (6, 64)), net.input("most", (), np.int64)
-    net.output(net("Loop", most, net.const(np.bool_(True)), x, body=body.graph()))
+    net.output(net("Loop", most, np.bool_(True), x, body=body.graph()))
     feeds = {"x": net.rng.normal(size=(6, 64)).astype(np.float32), "most": np.int64(3)}
     plan, found = results(net, "bfloat16", unit, 1, feeds)
     assert KERNELS[unit] & {kernel.name for kernel in plan.kernels()}

@@ -58,7 +58,7 @@ def test_concat_of_convolutions_copies_nothing() -> None:
 def test_split_read_in_place_copies_nothing() -> None:
     net = Net()
     x = conv(net, net.input("x", (1, 16, 8, 8)), 16, 32, 1)
-    left, right = net("Split", x, net.const(np.array([16, 16], I64)), outputs=2, axis=1)
+    left, right = net("Split", x, [16, 16], outputs=2, axis=1)
     net.output(net("Add", conv(net, left, 16, 16), conv(net, right, 16, 16)))
     assert moves(net) == 0
 
@@ -111,7 +111,7 @@ def test_an_input_is_never_overwritten() -> None:
 
 
 def part(net: Net, x: str, axis: int, start: int, end: int) -> str:
-    return net("Slice", x, *(net.const(np.array([v], I64)) for v in (start, end, axis)))
+    return net("Slice", x, *(np.array([v], I64) for v in (start, end, axis)))
 
 
 OVERLAPS = [
@@ -149,6 +149,6 @@ MASKS = [
 def test_a_mask_for_each_image_is_added_to_the_products_of_that_image(mask: tuple, a: tuple, b: tuple) -> None:
     """As attention does it, of one head or of several."""
     net = Net()
-    scores = net("Mul", net("MatMul", net.input("a", a), net.input("b", b)), net.const(0.5))
+    scores = net("Mul", net("MatMul", net.input("a", a), net.input("b", b)), 0.5)
     net.output(net("Add", scores, net.input("mask", mask)))
     net.agrees_on_threads(1e-6)

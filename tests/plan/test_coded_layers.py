@@ -33,7 +33,7 @@ def test_reals_of_bytes(stored: Any, channels: bool, zeros: bool, form: str, row
     scale = net.rng.uniform(0.001, 0.02, shape).astype(F32)
     points = net.rng.integers(limits.min, limits.max, shape).astype(stored) if zeros else np.zeros(shape, stored)
     axis = {"axis": 0 if form == "transposed" else 1} if count > 1 else {}
-    real = net("DequantizeLinear", net.const(w), net.const(scale), net.const(points), **axis)
+    real = net("DequantizeLinear", w, scale, points, **axis)
     x = net.input("x", (rows, k))
     real = net("Transpose", real, perm=[1, 0]) if form == "transposed" else real
     y = net("Gemm", x, real, net.weight(n)) if form == "gemm" else net("MatMul", x, real)
@@ -46,7 +46,7 @@ def test_reals_of_bytes(stored: Any, channels: bool, zeros: bool, form: str, row
 def test_few_weights_are_reals() -> None:
     net = Net(21)
     w = net.const(net.rng.integers(-128, 127, (64, 64), S8))
-    net.output(net("MatMul", net.input("x", (1, 64)), net("DequantizeLinear", w, net.const(0.1), net.const(0, S8))))
+    net.output(net("MatMul", net.input("x", (1, 64)), net("DequantizeLinear", w, 0.1, net.const(0, S8))))
     assert "dot_blocks" not in kernels(net.load())
 
 

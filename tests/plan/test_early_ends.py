@@ -28,11 +28,9 @@ def decoding(most: int, begin: bool = True) -> Net:
     inner.output(inner("And", low, inner("Less", "bi", end)), dtype=BOOL)
     inner.output(s)
     inner.output(inner("ArgMax", s, axis=1), dtype=I64)
-    inner.output(inner("Greater", s, inner.const(0.0)), dtype=BOOL)
+    inner.output(inner("Greater", s, 0.0), dtype=BOOL)
     inner.output(inner("ReduceSum", s, keepdims=0))
-    last, at, signs, sums = net(
-        "Loop", net.const(np.int64(most)), net.const(np.array(begin)), x, outputs=4, body=inner.graph()
-    )
+    last, at, signs, sums = net("Loop", np.int64(most), begin, x, outputs=4, body=inner.graph())
     net.output(last)
     net.output(at, dtype=I64)
     net.output(signs, dtype=BOOL)

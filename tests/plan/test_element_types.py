@@ -272,7 +272,7 @@ def test_pixels_are_resized(tier: Any, dtype: str, attrs: dict[str, Any]) -> Non
     ends = np.iinfo(dtype)
     x = np.random.default_rng(3).integers(ends.min, ends.max, (2, 3, 7, 9), dtype, endpoint=True)
     net.input("x", x.shape, dtype)
-    net.output(net("Resize", "x", "", "", net.const(np.array([2, 3, 5, 14])), **attrs), dtype=dtype)
+    net.output(net("Resize", "x", "", "", [2, 3, 5, 14], **attrs), dtype=dtype)
     model = net.load(isa=tier.name)
     assert not numpy_steps(model)
     off = model(x).astype(int) - net.load(isa="numpy")(x).astype(int)
@@ -283,10 +283,10 @@ def test_halves_are_rounded_where_the_graph_gives_them() -> None:
     """From one operator to the next they stay f32, as in other engines; casts of the file's own round."""
     net = Net(20)
     x = net.input("x", (1, 4, 6, 6), np.float16)
-    y = net("Relu", net("Conv", x, net.const(np.ones((4, 4, 3, 3), np.float16)), pads=[1] * 4))
-    y = net("Mul", net("Concat", y, y, axis=1), net.const(np.float16(0.1)))
+    y = net("Relu", net("Conv", x, np.ones((4, 4, 3, 3), np.float16), pads=[1] * 4))
+    y = net("Mul", net("Concat", y, y, axis=1), np.float16(0.1))
     net.output(net("Cast", net("IsInf", y), to=1), dtype=np.float32)
-    net.output(net("Conv", y, net.const(np.ones((2, 8, 1, 1), np.float16))), dtype=np.float16)
+    net.output(net("Conv", y, np.ones((2, 8, 1, 1), np.float16)), dtype=np.float16)
     model = net.load()
     assert not numpy_steps(model)
     casts = [node.out.type.dtype for node in model.plan.graph.nodes if node.op == "cast"]

@@ -29,7 +29,7 @@ def transposed(net: Net, c: int) -> str:
 
 
 def open_weights(net: Net, c: int) -> str:
-    w = net("Mul", net.input("w", (32, c, 3, 3)), net.const(np.float32(0.1)))
+    w = net("Mul", net.input("w", (32, c, 3, 3)), 0.1)
     return str(net("Conv", net.input("x", (1, c, 20, 20)), w, pads=[1, 1, 1, 1]))
 
 

@@ -97,6 +97,6 @@ def test_pads_of_single_channels_into_a_concat(dtype: Any, pick: Random) -> None
         top, left = pick.randint(-2, 3), pick.randint(-2, 3)
         pads = [0, top, left, 0, 0, rows - top - 5, 8 - left - 9, 0]
         number = net.const(np.array(pick.randint(-3, 3), dtype))
-        parts.append(net("Pad", x, net.const(np.array(pads, np.int64)), number))
+        parts.append(net("Pad", x, np.array(pads, np.int64), number))
     net.output(net("Concat", *parts, axis=3), dtype=dtype)
     net.agrees(0, {"x": net.rng.integers(-99, 99, shape).astype(dtype)})

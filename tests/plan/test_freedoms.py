@@ -44,9 +44,9 @@ def test_products_of_words_are_not_summed_in_16_bits_without(rows: int) -> None:
     net, scale, zero = Net(), np.array(0.5, np.float32), np.array(0, np.uint8)
     weights = np.random.default_rng(0).integers(-40, 41, (37, 24)).astype(np.int8)
     weights[5, 7], weights[11:13, 3] = -128, 127
-    x = net("DequantizeLinear", net.input("x", (rows, 37), np.uint8), net.const(scale), net.const(zero))
-    w = net("DequantizeLinear", net.const(weights), net.const(scale), net.const(np.array(0, np.int8)))
-    y = net("QuantizeLinear", net("MatMul", x, w), net.const(np.array(99, np.float32)), net.const(zero))
+    x = net("DequantizeLinear", net.input("x", (rows, 37), np.uint8), scale, zero)
+    w = net("DequantizeLinear", weights, scale, np.array(0, np.int8))
+    y = net("QuantizeLinear", net("MatMul", x, w), 99.0, zero)
     net.output(y, dtype=np.uint8)
     full = np.full((rows, 37), 255, np.uint8)
     for tier in usable():
@@ -69,7 +69,7 @@ def test_a_pad_of_stored_numbers_is_0_without_the_rule_that_stores_its_constant(
     net, scale, zero = Net(), np.array(0.5, np.float32), np.array(131, np.uint8)
     grid = [net.const(scale), net.const(zero)]
     x = net("DequantizeLinear", net("QuantizeLinear", net.input("x", (1, 2)), *grid), *grid)
-    y = net("Pad", x, net.const(np.array([0, 1, 0, 0])))
+    y = net("Pad", x, [0, 1, 0, 0])
     net.output(net("DequantizeLinear", net("QuantizeLinear", y, *grid), *grid))
     for freedom in ((), ("padded",)):
         with without(*freedom):

@@ -65,7 +65,7 @@ def test_einsum_that_is_no_product(equation: str, shapes: Any) -> None:
 def test_attention_that_is_written_so() -> None:
     net = Net()
     q, k, v = (net.input(name, (2, t, 3, 8)) for name, t in (("q", 6), ("k", 9), ("v", 9)))
-    scores = net("Mul", net("Einsum", q, k, equation="bqhd,bkhd->bhqk"), net.const(F32.type(0.3)))
+    scores = net("Mul", net("Einsum", q, k, equation="bqhd,bkhd->bhqk"), F32.type(0.3))
     net.output(net("Einsum", net("Softmax", scores, axis=-1), v, equation="bhqk,bkhd->bqhd"))
     model = net.agrees(1e-5)
     assert [step.node.op for step in model.plan.program.steps] == ["attention"]
@@ -85,7 +85,7 @@ def without_parameters(net: Net) -> None:
     x = net.input("x", (3, 7))
     centered = net("Sub", x, net("ReduceMean", x, axes=[1]))
     variance = net("ReduceMean", net("Mul", centered, centered), axes=[1])
-    y = net("Div", centered, net("Sqrt", net("Add", net.const(np.array(0.5, F32)), variance)))
+    y = net("Div", centered, net("Sqrt", net("Add", 0.5, variance)))
     net.output(net("Add", y, net.input("other", (3, 7))))
 
 
@@ -103,26 +103,26 @@ def test_normalizations_are_one_kernel(write: Callable[[Net], None]) -> None:
 def other_row(net: Net) -> None:
     """The root is of another value."""
     x, z = net.input("x", (3, 7)), net.input("z", (3, 7))
-    root = net("Sqrt", net("Add", net("ReduceMean", net("Mul", z, z), axes=[1]), net.const(F32.type(0.5))))
+    root = net("Sqrt", net("Add", net("ReduceMean", net("Mul", z, z), axes=[1]), F32.type(0.5)))
     net.output(net("Div", x, root))
 
 
 def other_axis(net: Net) -> None:
     x = net.input("x", (3, 7))
-    root = net("Sqrt", net("Add", net("ReduceMean", net("Mul", x, x), axes=[0]), net.const(F32.type(0.5))))
+    root = net("Sqrt", net("Add", net("ReduceMean", net("Mul", x, x), axes=[0]), F32.type(0.5)))
     net.output(net("Div", x, root))
 
 
 def upside_down(net: Net) -> None:
     x = net.input("x", (3, 7))
-    root = net("Sqrt", net("Add", net("ReduceMean", net("Mul", x, x), axes=[1]), net.const(F32.type(0.5))))
+    root = net("Sqrt", net("Add", net("ReduceMean", net("Mul", x, x), axes=[1]), F32.type(0.5)))
     net.output(net("Div", root, x))
 
 
 def scaled_twice(net: Net) -> None:
     """One of them is the scale, and a bias for each row is none."""
     x = net.input("x", (3, 7))
-    y = net("LayerNormalization", x, net.const(np.ones(7, F32)), axis=-1)
+    y = net("LayerNormalization", x, np.ones(7, F32), axis=-1)
     y = net("Mul", net("Mul", y, net.weight(7)), net.weight(1, 7))
     net.output(net("Add", y, net.weight(3, 1)))
 
@@ -160,7 +160,7 @@ def test_reductions_along_any_axes(op: str, perm: Any) -> None:
         turned = net("Transpose", turned, perm=perm) if perm else turned
         given = [] if axes is None else [net.const(np.array(axes, np.int64))]
         y = net(f"Reduce{op}", turned, *given, keepdims=keepdims, noop_with_empty_axes=noop)
-        net.output(net("Add", y, net.const(np.float32(1))))
+        net.output(net("Add", y, 1.0))
         assert not numpy_steps(net.agrees(feeds={"x": x})), (axes, keepdims, noop)
 
 
@@ -169,8 +169,8 @@ def test_reductions_along_any_axes(op: str, perm: Any) -> None:
 def test_reductions_of_large_tensors_by_parts(op: str, shape: tuple[int, ...]) -> None:
     """Threads share the parts, which shapes alone decide."""
     net = Net(opset=18)
-    y = net(f"Reduce{op}", net.input("x", shape), net.const(np.array([1], np.int64)), keepdims=0)
-    net.output(net("Add", y, net.const(np.float32(1))))
+    y = net(f"Reduce{op}", net.input("x", shape), [1], keepdims=0)
+    net.output(net("Add", y, 1.0))
     model = net.agrees_on_threads(1e-4)
     assert [step.kernel.name for step in model.plan.program.steps].count("reduce") == 2
 

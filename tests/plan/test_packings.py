@@ -177,7 +177,7 @@ def dense_forms() -> Net:
     net = Net()
     x, w = net.input("x", ("n", 24)), net.weight(24, 24)
     first = net("MatMul", x, w)
-    part = net("Slice", w, net.const([0]), net.const([12]), net.const([1]))
+    part = net("Slice", w, [0], [12], [1])
     net.output(first, net("Gemm", x, w, net.weight(24), transB=1), net("Gemm", x, w, net.weight(24)))
     net.output(net("MatMul", first, net("Transpose", w, perm=[1, 0])), net("MatMul", x, part))
     net.output(net("Gather", w, net("ArgMax", x, axis=1, keepdims=0)))
@@ -218,8 +218,8 @@ def quantized_forms(groups: int) -> Net:
         scales = np.full(outputs, scale, F32) * (1 + np.arange(outputs, dtype=F32) / 7 if per_channel else 1)
         axis = {"axis": 0} if per_channel else {}
         scales = scales if per_channel else scales[0]
-        w = net("DequantizeLinear", stored, net.const(scales), net.const(np.zeros_like(scales, np.int8)), **axis)
-        b = net("DequantizeLinear", bias, net.const((scales * np.float32(take)).astype(F32)), **axis)
+        w = net("DequantizeLinear", stored, scales, np.zeros_like(scales, np.int8), **axis)
+        b = net("DequantizeLinear", bias, (scales * np.float32(take)).astype(F32), **axis)
         own = real(net, number(net, x, take, zero), take, zero)
         y = net("Conv", own, w, b, strides=strides, pads=[1] * 4, group=groups)
         return real(net, number(net, y, 0.05, 131), 0.05, 131)

@@ -103,7 +103,7 @@ def test_top_k_of_nan_and_zeros(largest: int) -> None:
     """NaN is above all; 0 and -0 are equal."""
     x = np.array([0.0, -0.0, np.nan, 1, -np.inf, np.inf, -np.nan, -1, 0.0, -0.0], F32)
     net = Net()
-    best, where = net("TopK", net.input("x", (10,)), net.const(np.array([10], I64)), largest=largest, outputs=2)
+    best, where = net("TopK", net.input("x", (10,)), [10], largest=largest, outputs=2)
     net.output(best)
     net.output(where, dtype=I64)
     check(net, {"x": x}, onnxruntime=False)
@@ -224,7 +224,7 @@ def test_one_hot(axis: int, kind: Any) -> None:
     net, rng = Net(), np.random.default_rng(8)
     feeds = {"i": rng.integers(0 if kind is np.uint8 else -9, 10, (3, 4)).astype(kind), "v": np.array([2, 5], F32)}
     i, v = inputs(net, feeds)
-    net.output(net("OneHot", i, net.const(np.array(7, I64)), v, axis=axis))
+    net.output(net("OneHot", i, 7, v, axis=axis))
     check(net, feeds, onnxruntime=kind == I64)
 
 

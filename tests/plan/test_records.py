@@ -97,8 +97,8 @@ def test_a_loop_may_go_on_from_row_to_row() -> None:
     """Every second column of 39 of 40: all of them have the same distance, over the ends of rows, too."""
     net = Net()
     x = net.input("x", [3, 40])
-    cut = net("Slice", x, net.const([0]), net.const([39]), net.const([1]))
-    net.output(net("Slice", cut, net.const([0]), net.const([39]), net.const([1]), net.const([2])))
+    cut = net("Slice", x, [0], [39], [1])
+    net.output(net("Slice", cut, [0], [39], [1], [2]))
     fed = np.arange(120, dtype=F32).reshape(3, 40)
     assert np.array_equal(net.load()(fed), fed[:, :39:2])
 

@@ -125,7 +125,7 @@ def stacked(steps: Any, batch: Any, inputs: int, hidden: int, **attrs: Any) -> N
         w, r, b = net.weight(2, gates * hidden, width), net.weight(2, gates * hidden, hidden), net.weight(2, 8 * hidden)
         b = b if gates == 4 else net.weight(2, 6 * hidden)
         y, *last = net(op, x, w, r, b, outputs=2, hidden_size=hidden, direction="bidirectional", **attrs)
-        x = net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3]), net.const([0, 0, -1], np.int64))
+        x = net("Reshape", net("Transpose", y, perm=[0, 2, 1, 3]), [0, 0, -1])
         width = 2 * hidden
         net.output(*last)
     net.output(net("Add", net("MatMul", x, net.weight(width, 5)), net.weight(5)))
@@ -195,11 +195,11 @@ def test_rows_of_something_wider() -> None:
     """Inputs that are parts of rows, and results that are made in their place beside one another."""
     net = Net()
     x = net("Relu", net.input("x", (5, 3, 12)))
-    parts = net("Split", x, net.const([7, 5], np.int64), outputs=2, axis=2)
+    parts = net("Split", x, [7, 5], outputs=2, axis=2)
     ys = []
     for part, width in zip(parts, (7, 5), strict=True):
         y = net("LSTM", part, net.weight(1, 36, width), net.weight(1, 36, 9), hidden_size=9)
-        ys.append(net("Squeeze", y, net.const([1], np.int64)))
+        ys.append(net("Squeeze", y, [1]))
     net.output(net("Concat", *ys, axis=2))
     source, x = net.bytes(), np.random.default_rng(0).standard_normal((5, 3, 12)).astype(F32)
     model = fg.load(source, threads=1)

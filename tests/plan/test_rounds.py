@@ -16,12 +16,12 @@ def windows(first: Any, last: Any, rounds: int, extent: int = 6) -> Net:
     net = Net()
     x, start = net.input("x", (extent, 3)), net.input("s", (1, 3))
     inner = body("b", True, ("t", (1, 3)))
-    rows = inner("Slice", x, first(inner), last(inner), inner.const(np.array([0], I64)))
-    total = inner("Add", "t", inner("ReduceSum", rows, inner.const(np.array([0], I64))))
+    rows = inner("Slice", x, first(inner), last(inner), [0])
+    total = inner("Add", "t", inner("ReduceSum", rows, [0]))
     inner.output(inner("Identity", "bgo"), dtype=np.bool_)
     inner.output(total)
-    inner.output(inner("Squeeze", total, inner.const(np.array([0], I64))))
-    outs = net("Loop", net.const(np.array(rounds, I64)), "", start, outputs=2, body=inner.graph())
+    inner.output(inner("Squeeze", total, [0]))
+    outs = net("Loop", np.array(rounds, I64), "", start, outputs=2, body=inner.graph())
     net.output(*outs)
     return net
 
@@ -30,8 +30,8 @@ def at(plus: int) -> Any:
     """The number of the round, and so many."""
 
     def write(net: Net) -> str:
-        number = net("Add", "bi", net.const(np.array(plus, I64))) if plus else "bi"
-        return net("Unsqueeze", number, net.const(np.array([0], I64)))
+        number = net("Add", "bi", np.array(plus, I64)) if plus else "bi"
+        return net("Unsqueeze", number, [0])
 
     return write
 

@@ -21,7 +21,7 @@ def _rows(net: Net, start: str, end: str, weighted: bool) -> str:
     first = net.const(np.array([0], I64))
     rows = net("Gather", "table", net("Slice", "ids", start, end, first), axis=0)
     if weighted:
-        rows = net("Mul", rows, net("Unsqueeze", net("Slice", "w", start, end, first), net.const(np.array([1], I64))))
+        rows = net("Mul", rows, net("Unsqueeze", net("Slice", "w", start, end, first), [1]))
     return str(rows)
 
 
@@ -37,15 +37,15 @@ def scanned(op: str, weighted: bool, kind: Any = F32) -> Net:
     net = Net()
     _inputs(net, kind)
     inner = body("b", True)
-    number = inner("Unsqueeze", "bi", inner.const(np.array([0], I64)))
-    next_one = inner("Add", number, inner.const(np.array([1], I64)))
+    number = inner("Unsqueeze", "bi", [0])
+    next_one = inner("Add", number, [1])
     start, end = (inner("Gather", "offsets", at, axis=0) for at in (number, next_one))
     rows = _rows(inner, start, end, weighted)
     axes = {"axes": [0]} if op != "ReduceSum" else {}
     more = [inner.const(np.array([0], I64))] if op == "ReduceSum" else []
     inner.output(inner("Identity", "bgo"), dtype=BOOL)
     inner.output(inner(op, rows, *more, keepdims=0, **axes), dtype=kind)
-    net.output(net("Loop", net.const(np.array(3, I64)), "", body=inner.graph()), dtype=kind)
+    net.output(net("Loop", 3, "", body=inner.graph()), dtype=kind)
     return net
 
 
@@ -54,7 +54,7 @@ def _one_or_other(net: Net, start: str, end: str) -> str:
     plain, weighted = Net(prefix="p_"), Net(prefix="q_")
     for inner in (plain, weighted):
         inner.output(_rows(inner, start, end, inner is weighted))
-    first = net("Equal", "at", net.const(np.array(0, I64)))
+    first = net("Equal", "at", 0)
     return str(net("If", first, then_branch=weighted.graph(), else_branch=plain.graph()))
 
 
@@ -66,15 +66,15 @@ def listed(new_axis: int = 0, axis: int = 0, first: int = 0, step: int = 1, most
     for name, shape, kind in (("bi", (), I64), ("bgo", (), BOOL), ("at", (), I64)):
         inner.input(name, shape, kind)
     inner.inputs.append(helper.make_tensor_sequence_value_info("parts", TensorProto.FLOAT, None))
-    number = inner("Reshape", "at", inner.const(np.array([-1], I64)))
-    one, two = (inner("Add", number, inner.const(np.array([n], I64))) for n in (1, 2))
+    number = inner("Reshape", "at", [-1])
+    one, two = (inner("Add", number, np.array([n], I64)) for n in (1, 2))
     start, end = inner("Slice", "offsets", number, one), inner("Slice", "offsets", one, two)
     none, some = Net(prefix="n_"), Net(prefix="s_")
-    none.output(none("Identity", none.const(np.zeros((1, WIDTH), F32))))
+    none.output(none("Identity", np.zeros((1, WIDTH), F32)))
     some.output(some("ReduceMean", _one_or_other(some, start, end), axes=[0]))
     part = inner("If", inner("Equal", start, end), then_branch=none.graph(), else_branch=some.graph())
-    after = inner("Add", "at", inner.const(np.array(step, I64)))
-    inner.output(inner("Less", after, inner.const(np.array(3, I64))), dtype=BOOL)
+    after = inner("Add", "at", np.array(step, I64))
+    inner.output(inner("Less", after, 3), dtype=BOOL)
     inner.output(after, dtype=I64)
     longer = inner("SequenceInsert", "parts", part)
     inner.outputs.append(helper.make_tensor_sequence_value_info(longer, TensorProto.FLOAT, None))

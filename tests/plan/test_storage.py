@@ -93,8 +93,8 @@ def test_finding_storage_takes_time_by_the_number_of_nodes() -> None:
 def test_reshapes_from_rows_of_one_tensor_to_rows_of_another(shape: tuple[int, ...]) -> None:
     net = Net()
     whole = net("Relu", net.input("x", (2, 6)))
-    part = net("Slice", whole, net.const([1]), net.const([5]), net.const([1]))
-    turned = net("Reshape", part, net.const(list(shape)))
+    part = net("Slice", whole, [1], [5], [1])
+    turned = net("Reshape", part, list(shape))
     net.output(net("Concat", turned, net("Relu", net.input("y", (*shape[:-1], 3))), axis=-1), whole)
     rng = np.random.default_rng(0)
     feeds = {"x": rng.random((2, 6), np.float32), "y": rng.random((*shape[:-1], 3), np.float32)}
@@ -107,9 +107,9 @@ def test_reshapes_from_rows_of_one_tensor_to_rows_of_another(shape: tuple[int, .
 def test_what_a_result_overwrites_is_made_in_its_memory(tier: Tier) -> None:
     """Group norm, whose factors are another step: also where the result is large, and in the caller's array."""
     net, shape = Net(), (1, 16, 72, 72)
-    y = net("Reshape", net.input("x", shape), net.const([1, 8, -1]))
-    y = net("InstanceNormalization", y, net.const(np.ones(8)), net.const(np.zeros(8)))
-    y = net("Reshape", y, net.const(list(shape)))
+    y = net("Reshape", net.input("x", shape), [1, 8, -1])
+    y = net("InstanceNormalization", y, np.ones(8), np.zeros(8))
+    y = net("Reshape", y, list(shape))
     net.output(net("Add", net("Mul", y, net.weight(16, 1, 1)), net.weight(16, 1, 1)))
     model = net.agrees_on_threads(isa=tier.name)
     graph = model.plan.graph

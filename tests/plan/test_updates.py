@@ -130,13 +130,13 @@ def test_a_line_of_updates_copies_nothing() -> None:
 def _updated(pick: random.Random, net: Net, old: str, values: list[str], turn: str) -> str:
     """A value of SHAPE with rows or elements of another one in it, at places of the round."""
     kind = pick.randrange(4)
-    at = net("Reshape", net("Mod", turn, net.const(np.array(ROWS))), net.const(np.array([1, 1])))
+    at = net("Reshape", net("Mod", turn, ROWS), [1, 1])
     reduction = {"reduction": pick.choice(SMALL)} if pick.random() < 0.4 else {}
     if kind < 2:
-        source = net("Gather", pick.choice(values), net("Reshape", at, net.const(np.array([1]))), axis=0)
+        source = net("Gather", pick.choice(values), net("Reshape", at, [1]), axis=0)
         row = net("Tanh", source) if kind or reduction else source
         return str(net("ScatterND", old, at, row, **reduction))
-    rows = net("Slice", pick.choice(values), *(net.const(np.array([n])) for n in (1, 2, 0)))
+    rows = net("Slice", pick.choice(values), *([n] for n in (1, 2, 0)))
     rows = net("Tanh", rows) if reduction or kind == 3 else rows
     if kind == 2:
         index = net.const(np.array([[pick.randrange(ROWS) for _ in range(WIDTH)]]))
@@ -160,10 +160,10 @@ def _loop(pick: random.Random, net: Net, values: list[str], name: str, depth: in
         elif kind < 0.75:
             made.append(_updated(pick, inner, old, around, f"{name}i"))
         elif kind < 0.85:
-            flat = inner("Reshape", old, inner.const(np.array([ROWS * WIDTH])))
-            made.append(inner("Reshape", inner("Neg", flat), inner.const(np.array(SHAPE))))
+            flat = inner("Reshape", old, [ROWS * WIDTH])
+            made.append(inner("Reshape", inner("Neg", flat), SHAPE))
         else:
-            made.append(inner("Mul", inner("Add", old, pick.choice(around)), inner.const(0.5)))
+            made.append(inner("Mul", inner("Add", old, pick.choice(around)), 0.5))
     inner.output(inner("Identity", f"{name}go"), dtype=BOOL)
     fresh = made[count:]
     results = [pick.choice(fresh) for _ in range(count)]
@@ -215,7 +215,7 @@ def _rounds(updates: int = 1, before: bool = False, after: bool = False, depth: 
     def grown(net: Net, old: str, level: int) -> str:
         inner = body(f"b{level}", True, (f"s{level}", SHAPE))
         inner.opset = net.opset
-        at = inner("Reshape", f"b{level}i", inner.const(np.array([1, 1])))
+        at = inner("Reshape", f"b{level}i", [1, 1])
         new = grown(inner, f"s{level}", level + 1) if level + 1 < depth else f"s{level}"
         source = f"s{level}" if before or overlap else "rows"
         zero, one = (inner.const(np.array([n])) for n in (0, 1))

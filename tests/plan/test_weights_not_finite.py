@@ -47,5 +47,5 @@ def test_convolution(x: float, opened: bool) -> None:
 @pytest.mark.parametrize("x", [np.nan, np.inf])
 def test_transposed_convolution(x: float) -> None:
     net = Net()
-    net("ConvTranspose", net.input("x", (1, 3, 3, 5)), net.const(with_one(x, 3, 16, 3, 3, at=0)))
+    net("ConvTranspose", net.input("x", (1, 3, 3, 5)), with_one(x, 3, 16, 3, 3, at=0))
     same_on_threads(net)

@@ -118,11 +118,11 @@ def test_bias_correction_moves_the_mean_back(tmp_path: Path, op: str) -> None:
     weights[0, 0] = 3.0
     if op == "Conv":
         shape, axes = (1, 8, 12, 12), (0, 2, 3)
-        net.output(net(op, net.input("x", shape), net.const(weights.reshape(6, 8, 1, 1))))
+        net.output(net(op, net.input("x", shape), weights.reshape(6, 8, 1, 1)))
     else:
         shape, axes = ((1, 12, 8), (0, 1)) if op == "MatMul" else ((12, 8), (0,))
-        y = net(op, net.input("x", shape), net.const(weights.T))
-        net.output(net("Add", net.const(np.zeros((1, 6), np.float32)), y) if op == "MatMul" else y)
+        y = net(op, net.input("x", shape), weights.T)
+        net.output(net("Add", np.zeros((1, 6), np.float32), y) if op == "MatMul" else y)
     (tmp_path / "net.onnx").write_bytes(net.bytes())
     data, gaps = [np.abs(x) + 1 for x in pictures(12, shape)], []
     wanted = np.mean([fg.load(tmp_path / "net.onnx")(x).mean(axis=axes) for x in data], axis=0)
@@ -147,10 +147,10 @@ def test_the_layer_that_rounds_badly_is_left_float(tmp_path: Path) -> None:
     """One large weight, of an input that is always 0, takes a layer's other weights their digits."""
     net, bias = Net(seed=1), np.zeros(16, np.float32)
     bias[0] = -100
-    y = net("Relu", net("Conv", net.input("x", (1, 8, 12, 12)), net.weight(16, 8, 3, 3), net.const(bias), pads=[1] * 4))
+    y = net("Relu", net("Conv", net.input("x", (1, 8, 12, 12)), net.weight(16, 8, 3, 3), bias, pads=[1] * 4))
     large = (net.rng.standard_normal((16, 16, 1, 1)) / 4).astype(np.float32)
     large[0, 0] = 60
-    y = net("Conv", y, net.const(large))
+    y = net("Conv", y, large)
     net.output(net("Conv", y, net.weight(4, 16, 1, 1)))
     path, out = tmp_path / "net.onnx", tmp_path / "out.onnx"
     path.write_bytes(net.bytes())
@@ -208,13 +208,13 @@ def masked(op: str, least: float) -> bytes:
     scores = net("MatMul", net("MatMul", x, net.weight(8, 8)), net("Transpose", x, perm=[0, 2, 1]))
     hidden = np.full((5, 5), least, np.float32)
     if op == "Where":
-        scores = net("Where", net.const(np.tri(5, dtype=bool)), scores, net.const(np.float32(least)))
+        scores = net("Where", np.tri(5, dtype=bool), scores, np.float32(least))
     elif op == "Add":
-        scores = net("Add", scores, net.const(np.triu(hidden, 1)))
+        scores = net("Add", scores, np.triu(hidden, 1))
     else:
-        shape = net("Gather", net("Shape", x), net.const([1, 1], np.int64))
+        shape = net("Gather", net("Shape", x), [1, 1])
         every = net("ConstantOfShape", shape, value=onnx.numpy_helper.from_array(hidden[:1, 0]))
-        scores = net("Add", scores, net("Trilu", every, net.const(1, np.int64), upper=1))
+        scores = net("Add", scores, net("Trilu", every, 1, upper=1))
     net.output(net("MatMul", net("MatMul", net("Softmax", scores), x), net.weight(8, 8)))
     return net.bytes()
 

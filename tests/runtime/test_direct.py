@@ -119,7 +119,7 @@ def doubled(rows: int = 2048, outputs: int = 1) -> Net:
     net = Net()
     x = net.input("x", [rows, 256])
     for i in range(outputs):
-        net.output(net("Mul", x, net.const(np.array(2 + i, F32))))
+        net.output(net("Mul", x, np.array(2 + i, F32)))
     return net
 
 
@@ -138,7 +138,7 @@ def test_only_large_arrays() -> None:
 def test_a_result_that_is_a_feed_is_a_copy() -> None:
     net = Net()
     x = net.input("x", (64, 64))
-    for each in (net("Identity", x), net("Reshape", x, net.const(np.array([4096]))), net("Relu", x)):
+    for each in (net("Identity", x), net("Reshape", x, [4096]), net("Relu", x)):
         net.output(each)
     model, other = both(net.bytes(), 2)
     x = np.random.default_rng(0).standard_normal((64, 64)).astype(F32)

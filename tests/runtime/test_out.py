@@ -24,7 +24,7 @@ def net(rows: int = ROWS) -> Net:
     """Two results of `rows` KiB, the second of the first; it is planned that all are read where they lie."""
     made = Net()
     x = made.input("x", [rows, 256])
-    first = made("Mul", x, made.const(np.array(2, F32)))
+    first = made("Mul", x, 2.0)
     made.output(first)
     made.output(made("Softmax", first, axis=1))
     return made
@@ -184,7 +184,7 @@ def test_integers_are_copied() -> None:
     """Steps may take them for places, and other threads may write there."""
     made = Net()
     x = made.input("x", [ROWS, 256], I64)
-    made.output(made("Add", x, made.const(np.array(1, I64))), dtype=I64)
+    made.output(made("Add", x, 1), dtype=I64)
     model = made.load(threads=1)
     x = placed(np.arange(ROWS * 256).reshape(ROWS, 256))
     assert made_in(model, {"x": x}, {model.outputs[0].name: placed(x)}) == set()
@@ -193,7 +193,7 @@ def test_integers_are_copied() -> None:
 def test_a_feed_and_a_state_are_no_places_of_results() -> None:
     made = Net()
     x = made.input("x", [ROWS, 256])
-    for each in (made("Identity", x), made("Relu", x), made("Reshape", x, made.const(np.array([ROWS * 256])))):
+    for each in (made("Identity", x), made("Relu", x), made("Reshape", x, [ROWS * 256])):
         made.output(each)
     model, x = made.load(threads=1), numbers()
     out = {spec.name: placed(np.zeros(spec.shape, F32)) for spec in model.outputs}  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ def doubled(rows: Any = ROWS, outputs: int = 3) -> fg.Model:
     net = Net()
     x = net.input("x", [rows, 64])
     for i in range(outputs):
-        net.output(net("Mul", x, net.const(np.array(i + 2, F32))))
+        net.output(net("Mul", x, np.array(i + 2, F32)))
     return net.load(threads=1)
 
 

@@ -232,7 +232,7 @@ def test_ranges_and_defaults(tmp_path: Path) -> None:
 def test_results_that_are_constants_or_inputs_and_inputs_that_nothing_reads(tmp_path: Path) -> None:
     net = Net()
     x, _ = net.input("x", (2, 3)), net.input("unread", (4,))
-    y, constant = net("Relu", x), net("Identity", net.const(ones(5)))
+    y, constant = net("Relu", x), net("Identity", ones(5))
     net.output(y, constant, x, net("Identity", y))
     model = net.load()
     made = check(model, tmp_path)
@@ -251,7 +251,7 @@ def test_a_network_without_steps_or_inputs(tmp_path: Path) -> None:
     net.output(net.input("x", (3,)))
     check(net.load(), tmp_path)
     net = Net()
-    net.output(net("Identity", net.const(ones(3))))
+    net.output(net("Identity", ones(3)))
     check(net.load(), tmp_path)
 
 
@@ -259,7 +259,7 @@ def test_a_network_without_steps_or_inputs(tmp_path: Path) -> None:
 def test_values_without_elements(shape: tuple[int, int], tmp_path: Path) -> None:
     net = Net()
     y = net("Relu", net.input("x", shape))
-    net.output(y, net("Concat", y, net.const(np.ones((2, shape[1]), F32)), axis=0), net("ReduceSum", y, keepdims=0))
+    net.output(y, net("Concat", y, np.ones((2, shape[1]), F32), axis=0), net("ReduceSum", y, keepdims=0))
     check(net.load(), tmp_path)
     net = Net()
     net.output(net("Relu", net.input("x", ("n", 4))))

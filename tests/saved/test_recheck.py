@@ -158,7 +158,7 @@ def test_weights_are_compared_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     from tests.nets import Net
 
     net = Net()
-    net.output(net("MatMul", net.input("x", (1, 256)), net.const(source.normal(size=(256, 256)).astype(np.float32))))
+    net.output(net("MatMul", net.input("x", (1, 256)), source.normal(size=(256, 256)).astype(np.float32)))
     data = bytearray(saved(net.bytes(), tmp_path).bytes())
     parts = Parts(bytes(data))
     assert len(parts.sections["weights"]) >= 1 << 18

@@ -216,13 +216,13 @@ def test_outputs_that_are_constants_or_inputs(tmp_path: Path) -> None:
     net = Net()
     x = net.input("x", (2, 3))
     unread = net.input("unread", (4,))
-    net.output(net("Identity", net.const(np.arange(6.0))), net("Identity", x), net("Relu", x), net("Identity", unread))
+    net.output(net("Identity", np.arange(6.0)), net("Identity", x), net("Relu", x), net("Identity", unread))
     again(net.load(), tmp_path)
 
 
 def test_empty_tensors(tmp_path: Path) -> None:
     net = Net()
-    net.output(net("Relu", net.input("x", (0, 3))), net("ReduceSum", net.input("y", (0, 4)), net.const([0], I64)))
+    net.output(net("Relu", net.input("x", (0, 3))), net("ReduceSum", net.input("y", (0, 4)), [0]))
     again(net.load(), tmp_path)
 
 

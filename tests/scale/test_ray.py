@@ -43,7 +43,7 @@ def network(folder: Path, batch: Any = "n") -> str:
     x = net.input("x", [batch, 3, 4])
     y = net("Relu", net("Add", net("MatMul", x, net.weight(4, 5)), net.weight(5)))
     net.output(y)
-    net.output(net("ReduceSum", y, net.const(np.array([1, 2])), keepdims=0))
+    net.output(net("ReduceSum", y, [1, 2], keepdims=0))
     path = folder / f"net-{batch}.onnx"
     path.write_bytes(net.bytes())
     return str(path)

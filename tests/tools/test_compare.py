@@ -45,7 +45,7 @@ def as_onnx(fault: int | None = None) -> bytes:
     net = Net()
     x = net.input("x", (1, 4, 10, 12))
     for w, b in weights(fault):
-        x = net("Relu", net("Conv", x, net.const(w), net.const(b), pads=[1] * 4))
+        x = net("Relu", net("Conv", x, w, b, pads=[1] * 4))
     net.output(net("ReduceMean", x, axes=[2, 3], keepdims=0), x)
     return net.bytes()
 
@@ -347,7 +347,7 @@ def test_a_network_that_rounds_its_input_is_fed_what_it_can_take(tmp_path: Path)
         if quantized:
             scale, zero = net.const(np.float32(1 / 255)), net.const(np.uint8(0))
             x = net("DequantizeLinear", net("QuantizeLinear", x, scale, zero), scale, zero)
-        net.output(net("Conv", x, net.const(np.ones((3, 4, 1, 1), np.float32))))
+        net.output(net("Conv", x, np.ones((3, 4, 1, 1), np.float32)))
         both.append(net.bytes())
     found = fg.compare(*(fg.load(each, threads=1) for each in both))
     assert found.ok and found.outputs[0].figures is not None and found.outputs[0].figures.snr > 40
@@ -363,7 +363,7 @@ def test_every_layer_of_a_network_has_its_partner_on_integers(tmp_path: Path) ->
     net = Net(seed=3)
     x = net.input("x", (1, 4, 12, 12))
     for _ in range(3):
-        y = net("Clip", net("Conv", x, net.weight(24, 4, 1, 1)), net.const(0.0), net.const(6.0))
+        y = net("Clip", net("Conv", x, net.weight(24, 4, 1, 1)), 0.0, 6.0)
         y = net("Relu", net("Conv", y, net.weight(24, 1, 3, 3), pads=[1] * 4, group=24))
         x = net("Add", x, net("Conv", y, net.weight(4, 24, 1, 1)))
     net.output(net("Gemm", net("Flatten", net("GlobalAveragePool", x)), net.weight(4, 4), net.weight(4)))

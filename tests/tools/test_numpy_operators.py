@@ -25,8 +25,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(compiling, "objects", None)
     net = Net()
     x = net.input("x", ("n", 2, 8))
-    y = net("Det", net("Reshape", net("Relu", x), net.const(np.array([-1, 4, 4]))))
-    net.output(net("Add", y, net("Det", net("Reshape", x, net.const(np.array([-1, 4, 4]))))))
+    y = net("Det", net("Reshape", net("Relu", x), [-1, 4, 4]))
+    net.output(net("Add", y, net("Det", net("Reshape", x, [-1, 4, 4]))))
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "det.onnx").write_bytes(net.model().SerializeToString())
     (tmp_path / "digits.onnx").write_bytes(Path(MODEL).read_bytes())
@@ -74,7 +74,7 @@ def test_extents_that_do_not_go_together(tmp_path: Path, capsys: Any) -> None:
     """As a decoder's, whose mask is as long as its past and its words together."""
     net, file = Net(), tmp_path / "step.onnx"
     keys = net("Concat", net.input("past", (1, "past")), net.input("words", (1, "words")), axis=1)
-    net.output(net("Add", keys, net("Concat", net.input("mask", (1, "all")), net.const(np.ones((1, 3), "f4")), axis=1)))
+    net.output(net("Add", keys, net("Concat", net.input("mask", (1, "all")), np.ones((1, 3), "f4"), axis=1)))
     file.write_bytes(net.model().SerializeToString())
     assert main(["inspect", "--host", str(file)]) == 2
     said = capsys.readouterr()

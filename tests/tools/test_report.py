@@ -110,7 +110,7 @@ def test_engines_and_latencies() -> None:
 
 def test_hostile_names() -> None:
     net = Net()
-    net.output(net("Relu", net("Add", net.input(HOSTILE, (2, 3)), net.const([1.0, 2.0, 3.0]))))
+    net.output(net("Relu", net("Add", net.input(HOSTILE, (2, 3)), [1.0, 2.0, 3.0])))
     text = report([measured(net, name=HOSTILE)], {"cpu": HOSTILE}, HOSTILE)
     alone(text)
     assert "\x1b" not in text and "alert(1)" in text

@@ -67,7 +67,7 @@ def test_numpy_between_native_steps_is_a_span() -> None:
 
 def test_hostile_names() -> None:
     net, name = Net(), '"}<script>\x1b[2J\n'
-    net.output(net("Relu", net("Add", net.input(name, (2, 3)), net.const([1.0, 2.0, 3.0]))))
+    net.output(net("Relu", net("Add", net.input(name, (2, 3)), [1.0, 2.0, 3.0])))
     assert checked(trace(net.load().plan, 1, name))[0]["args"]["name"] == f"fastgraph: {name}"
 
 

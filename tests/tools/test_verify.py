@@ -29,7 +29,7 @@ from fastgraph.tools.agreement import HYBRID_TOLERANCE
 from fastgraph.tools.engines import Unavailable
 from fastgraph.tools.operators import tally
 from tests.circle.write import Model as Tflite
-from tests.nets import F32, I64, Net, feeds_for
+from tests.nets import F32, Net, feeds_for
 from tests.plan.control_nets import body
 from tests.quantized_blocks import QDQ
 from tests.random_nets import Case, examples, networks
@@ -45,7 +45,7 @@ def mixed() -> Net:
     z = net("Sub", net("Sigmoid", y), net("Neg", y))
     parts = net("Split", net("Transpose", z, perm=[0, 2, 3, 1]), outputs=2, axis=3)
     w = net("Concat", parts[1], parts[0], axis=3)
-    net.output(net("Softmax", net("MatMul", net("Det", w), net.weight(8, 4))), net("ReduceSum", w, net.const([1], I64)))
+    net.output(net("Softmax", net("MatMul", net("Det", w), net.weight(8, 4))), net("ReduceSum", w, [1]))
     return net
 
 
@@ -207,8 +207,8 @@ def composed() -> Net:
     net = Net()
     x = net.input("x", (1, 4, 8, 8))
     y = net("Relu", net("Conv", x, net.weight(4, 4, 3, 3), net.weight(4), pads=[1] * 4))
-    y = net("Add", net("Sinh", net("Mul", y, net.const(np.float32(3)))), x)
-    y = net("InstanceNormalization", y, net.const(np.ones(4, F32)), net.const(np.zeros(4, F32)))
+    y = net("Add", net("Sinh", net("Mul", y, 3.0)), x)
+    y = net("InstanceNormalization", y, np.ones(4, F32), np.zeros(4, F32))
     net.output(net("Conv", net("Asinh", y), net.weight(4, 4, 1, 1)), net("LpNormalization", x, axis=1, p=1))
     return net
 
@@ -377,8 +377,8 @@ def test_a_bias_in_floats_is_rounded_to_units_of_the_sums() -> None:
     x, kind = net.input("x", (1, 4, 6, 6)), (net.const(np.float32(0.5)), net.const(np.uint8(128)))
     read = net("DequantizeLinear", net("QuantizeLinear", x, *kind), *kind)
     weights = net.const(net.rng.integers(-9, 9, (4, 4, 3, 3)).astype(np.int8))
-    w = net("DequantizeLinear", weights, net.const(np.float32(0.01)), net.const(np.int8(0)))
-    net.output(net("Conv", read, w, net.const(np.float32([0.0025, 0.0024, -0.0026, 0.8])), pads=[1] * 4))
+    w = net("DequantizeLinear", weights, 0.01, np.int8(0))
+    net.output(net("Conv", read, w, [0.0025, 0.0024, -0.0026, 0.8], pads=[1] * 4))
     report = fg.verify(net.load(), {"x": np.zeros((1, 4, 6, 6), F32)})
     assert report.ok and max(step.error for step in report.steps) > 1e-3, str(report)
 
@@ -423,7 +423,7 @@ def test_what_a_loop_gives_to_no_one_is_not_compared() -> None:
     inner.output(inner("Relu", inner("MatMul", inner("Tanh", read), inner.weight(8, 8))))
     inner.output(inner("Identity", "kept"))
     x = net.input("x", (8, 8))
-    state, _ = net("Loop", net.const(np.array(3)), "", x, net("Exp", x), body=inner.graph(), outputs=2)
+    state, _ = net("Loop", 3, "", x, net("Exp", x), body=inner.graph(), outputs=2)
     net.output(state)
     model = net.load()
     (loop,) = (node for node in model.plan.graph.nodes if node.op == "loop")
