@@ -255,7 +255,8 @@ def _stays_near(block: Block) -> bool:
         return False
     constants = [v for node in block.nodes() for v in node.inputs if v is not None and v.data is not None]
     most = max((w.reach[1] - w.strides[1] for w in block.windows()[1:]), default=0)
-    height, near = block.height(), sum(v.type.nbytes for v in constants) <= WEIGHTS * block.threads
+    share = (block.width() or block.links[-1].window.channels) / block.links[-1].window.channels
+    height, near = block.height(), share * sum(v.type.nbytes for v in constants) <= WEIGHTS * block.threads
     return near and (height >= threshold("bands_kept", 2) * most or height >= block.links[-1].window.out[1])
 
 
