@@ -22,7 +22,7 @@ from ..text import counted, units
 from .allocate import Allocation
 from .bind import Bound, bind, fed, words_in
 from .memory import Memory, arena_bytes, place_constants
-from .runnable import ConstantMemory, Feed, Place, Runnable, pays
+from .runnable import ConstantMemory, Feed, Place, Runnable, cut, pays
 
 if TYPE_CHECKING:
     from .model import Model
@@ -221,10 +221,7 @@ class Executable(Runnable):
 
     def _cut(self, value: Value, extents: Sequence[tuple[int, Value]]) -> np.ndarray:
         """A bounded value, cut to its extents in this run."""
-        array: np.ndarray = self.memory.held(value)
-        for axis, count in extents:
-            array = array[(slice(None),) * axis + (slice(int(self.memory.held(count))),)]
-        return array
+        return cut(self.memory.held(value), [(axis, self.memory.held(count)) for axis, count in extents])
 
     def output_types(self) -> list[TensorType]:
         return [self._made[v].type if v in self._made else v.type for _, v in self._results]

@@ -36,7 +36,8 @@ def recheck(flat: Flat, kernels: Sequence[Kernel], tier: Tier, threads: int, fil
         program = read.program()
         inputs = [read.value(program, view) for _, view in flat.inputs]
         states = [read.value(program, view) for view, _ in flat.states]
-        outputs = [read.value(program, at) for _, at in flat.outputs if isinstance(at, View)]
+        made = [at for _, at in flat.outputs if isinstance(at, View)] + [extent for _, _, extent in flat.cuts]
+        outputs = [read.value(program, at) for at in made]
         try:
             verify_records(program, tier, threads, [*inputs, *states], outputs, states)
             alive = lifetimes(program, Graph("", [*inputs, *states], outputs))

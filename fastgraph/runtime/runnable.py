@@ -78,6 +78,17 @@ def owns(array: np.ndarray, block: Any) -> bool:
     return base is None or base is not block and type(base) is np.ndarray and base.base is None
 
 
+Extents = Sequence[tuple[int, np.ndarray]]
+"""Axes whose extents a run finds, each with the memory of the number."""
+
+
+def cut(array: np.ndarray, extents: Extents) -> np.ndarray:
+    """What of an array is real."""
+    for axis, extent in extents:
+        array = array[(slice(None),) * axis + (slice(int(extent)),)]
+    return array
+
+
 class Feed(NamedTuple):
     """An input that has memory: what an array must be to be copied there as it is."""
 
@@ -233,8 +244,7 @@ class Runnable:
         """Copies of the outputs, by name: in the caller's `out`, by name and unchecked, where these take them as they
         are, or in memory of earlier ones where that may be used again.
         """
-        assert self._outputs is not None
-        made: dict[str, np.ndarray] = {}
+        outputs, made = self.made(), dict[str, np.ndarray]()
         if self.direct is not None and self.direct.made:
             made, reuse = self.direct.made, self.direct.reuse
         else:
@@ -243,16 +253,22 @@ class Runnable:
             if reuse is not None:
                 reuse.begin()
         if type(out) is dict and out:
-            made = made | self._written_to(out, made)
+            made = made | self._written_to(out, outputs, made)
         if reuse is None:
-            return {name: made[name] if name in made else view.copy() for name, view in self._outputs}
-        return {name: made[name] if name in made else reuse.copy(view) for name, view in self._outputs}
+            return {name: made[name] if name in made else view.copy() for name, view in outputs}
+        return {name: made[name] if name in made else reuse.copy(view) for name, view in outputs}
 
-    def _written_to(self, out: Mapping[str, Any], made: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Arrays of the caller's that now hold results. None lies where a run writes: others may not be read yet."""
+    def made(self) -> Sequence[tuple[str, np.ndarray]]:
+        """The outputs as the last run has made them, in its memory."""
         assert self._outputs is not None
+        return self._outputs
+
+    def _written_to(
+        self, out: Mapping[str, Any], outputs: Sequence[tuple[str, np.ndarray]], made: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Arrays of the caller's that now hold results. None lies where a run writes: others may not be read yet."""
         found: dict[str, np.ndarray] = {}
-        for name, view in self._outputs:
+        for name, view in outputs:
             if name not in out or name in made or not takes(out[name], view):
                 continue
             array = out[name]

@@ -257,11 +257,18 @@ def element(dtype: np.dtype) -> str:
 def is_flat(plan: Compiled) -> bool:
     """Whether native steps alone make all results, in memory."""
     program = plan.program
-    made = [plan.made.get(v) for _, v in plan.results]
+    made = [held_of(plan, v) for _, v in plan.results]
     numbers = {v for v in made if v is not None and v.data is not None and v.data.dtype.kind in "biufc"}
-    held = all(v in program.storage or v in numbers for v in made)
+    extents = [plan.made.get(n.count) for b in plan.bounded.values() for n in b.extents.values()]
+    held = all(v in program.storage or v in numbers for v in made) and all(v in program.storage for v in extents)
     native = plan.tier is not NUMPY and all(isinstance(part, list) for _, part in partition(program.steps))
-    return native and held and plan.tail is None and not plan.bounded and not (plan.late or plan.leaving)
+    return native and held and plan.tail is None and not (plan.late or plan.leaving)
+
+
+def held_of(plan: Compiled, result: Value) -> Value | None:
+    """The value of the program that holds a result; None where there is none."""
+    bounded = plan.bounded.get(result)
+    return plan.made.get(result if bounded is None else bounded.value)
 
 
 def flattened(plan: Compiled, kernels: Mapping[Kernel, int]) -> Flat:
@@ -316,7 +323,7 @@ class _Flattener:
         kernels = [numbers[s.kernel] if isinstance(s, Step) else -1 for s in self.steps]
         work = work_of(self.steps)
         plan, program = self.plan, self.program
-        results = [(plan.made[v], name) for name, v in plan.results]
+        results = [(v, name) for name, v in ((name, held_of(plan, v)) for name, v in plan.results) if v is not None]
         return Flat(
             program.arena.size,
             np.array([[at, buffer_bytes(o)] for o, at in program.offsets.items()], np.int64).reshape(-1, 2),
@@ -330,7 +337,14 @@ class _Flattener:
             [(v.name, self.view(v)) for v in fed_inputs(plan) if v in program.storage],
             [(name, self.view(v) if v.data is None else v.data) for v, name in results],
             [(self.view(s.input), np.asarray(s.initial)) for s in plan.states],
+            list(self._cuts()),
         )
+
+    def _cuts(self) -> Iterable[tuple[int, int, View]]:
+        """The extents of results that depend on data."""
+        for number, (_, v) in enumerate(self.plan.results):
+            for axis, extent in self.plan.bounded[v].extents.items() if v in self.plan.bounded else ():
+                yield number, axis, self.view(self.plan.made[extent.count])
 
     def _cut(self) -> Iterable[Part]:
         """The parts, numbered by their steps."""

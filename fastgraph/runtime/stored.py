@@ -24,7 +24,7 @@ from . import pool
 from .allocate import Allocation, allocate, allocate_apart
 from .feeds import declared
 from .keys import Key, Shapes
-from .runnable import ConstantMemory, Feed, Place, Runnable, address, in_turn, pays
+from .runnable import ConstantMemory, Extents, Feed, Place, Runnable, address, cut, in_turn, pays
 
 EXECUTOR = "executor"
 """The image of the kernels that run others, which all tiers share."""
@@ -69,6 +69,8 @@ class StoredPlan(NamedTuple):
 class StoredRunnable(Runnable):
     """A plan of a file in memory."""
 
+    _bounded: Sequence[tuple[str, np.ndarray, Extents]] = ()
+
     def __init__(self, plan: StoredPlan, block: Allocation | None) -> None:
         flat = plan.flat
         arena, base, offsets, constants = _memory(plan, block)
@@ -105,7 +107,12 @@ class StoredRunnable(Runnable):
         feeds = [Feed(name, v.dims, np.dtype(v.dtype), v.of(arena, offsets)) for name, v in flat.inputs]
         outputs = [(name, at.of(arena, offsets) if isinstance(at, View) else at) for name, at in flat.outputs]
         self._types = [TensorType.of(view) for _, view in outputs]
-        self.arrange(feeds, outputs, sum(view.nbytes for _, view in outputs), plan.plain)
+        size = sum(view.nbytes for _, view in outputs)
+        if flat.cuts:
+            self._cut(flat, outputs, arena, offsets)
+            self.arrange(feeds, None, size, plan.plain)
+            return
+        self.arrange(feeds, outputs, size, plan.plain)
         inputs = {feed.name: _place(flat, v, feed.view) for feed, (_, v) in zip(feeds, flat.inputs, strict=True)}
         made = zip(outputs, flat.outputs, strict=True)
         results = {name: _place(flat, at, view) for (name, view), (_, at) in made if isinstance(at, View)}
@@ -115,6 +122,22 @@ class StoredRunnable(Runnable):
             self.direct = (
                 Direct(words, flat.words_in, inputs, results, [view.buffer for view, _ in flat.states]) or None
             )
+
+    def _cut(
+        self, flat: Flat, outputs: Sequence[tuple[str, np.ndarray]], arena: np.ndarray, offsets: Sequence[int]
+    ) -> None:
+        """Set the outputs whose extents a run finds."""
+        extents: list[list[tuple[int, np.ndarray]]] = [[] for _ in outputs]
+        for output, axis, extent in flat.cuts:
+            extents[output].append((axis, extent.of(arena, offsets)))
+            dims = self._types[output].shape or ()
+            self._types[output] = TensorType(self._types[output].dtype, (*dims[:axis], None, *dims[axis + 1 :]))
+        self._bounded = [(name, view, each) for (name, view), each in zip(outputs, extents, strict=True)]
+
+    def made(self) -> Sequence[tuple[str, np.ndarray]]:
+        if not self._bounded:
+            return super().made()
+        return [(name, cut(view, extents)) for name, view, extents in self._bounded]
 
     def output_types(self) -> list[TensorType]:
         return self._types

@@ -55,7 +55,7 @@ VIEW = (int, int, str, INTS, INTS)
 FLAT = {
     "arena": int, "buffers": int, "words": int, "addresses": int, "tables": int, "steps": int,
     "parts": [(int, int, int, str)], "constants": INTS, "kernels": INTS, "inputs": [(str, VIEW)],
-    "outputs": [(str, Either(int, VIEW))], "states": [(VIEW, int)],
+    "outputs": [(str, Either(int, VIEW))], "states": [(VIEW, int)], "cuts": [(int, int, VIEW)],
 }  # fmt: skip
 
 PLAN = {
@@ -93,7 +93,7 @@ def fits(item: Any, form: Any) -> bool:
 
 MAGIC = b"\x93FGM\r\n\x1a\n"
 """No text begins like this, and programs that convert line ends damage it."""
-FORMAT = 1
+FORMAT = 2
 PAGE, ALIGN = 4096, 64
 WEIGHTS = "weights"
 _HEAD = struct.Struct("<8sQI")

@@ -67,6 +67,7 @@ class Flat(NamedTuple):
     record, work, number of its part. `kernels`: their numbers in the image of code.
 
     `inputs`, `states`: by name or with first values, where they lie; `outputs`: likewise, or the constant that it is.
+    `cuts`: extents of outputs that a run finds: number of the output, axis, where the extent lies, an int64.
     """
 
     size: int
@@ -81,6 +82,7 @@ class Flat(NamedTuple):
     inputs: list[tuple[str, View]]
     outputs: list[tuple[str, View | np.ndarray]]
     states: list[tuple[View, np.ndarray]]
+    cuts: list[tuple[int, int, View]]
 
     def based(self, bases: np.ndarray) -> np.ndarray:
         """The words with their addresses, given the address of each base; 0 is added to the first of a table's."""
@@ -104,7 +106,7 @@ def entry_of(flat: Flat, number: Callable[[np.ndarray], int]) -> dict[str, Any]:
     return {
         **arrays, "arena": flat.size, "parts": flat.parts, "constants": [number(array) for array in flat.constants],
         "kernels": flat.kernels, "inputs": flat.inputs, "outputs": outputs,
-        "states": [[view, number(initial)] for view, initial in flat.states],
+        "states": [[view, number(initial)] for view, initial in flat.states], "cuts": flat.cuts,
     }  # fmt: skip
 
 
@@ -124,6 +126,7 @@ def read(entry: dict[str, Any], file: Container) -> Flat:
             [(name, View.read(view)) for name, view in entry["inputs"]],
             [(name, View.read(at) if isinstance(at, list) else file.array(at)) for name, at in entry["outputs"]],
             [(View.read(view), file.array(initial)) for view, initial in entry["states"]],
+            [(whole(output), whole(axis), View.read(extent)) for output, axis, extent in entry["cuts"]],
         )
         if not _sound(flat):
             raise file.damaged("a plan refers to what is not there")
@@ -138,7 +141,7 @@ def _sound(flat: Flat) -> bool:
         return False
     sizes = flat.buffers[:, 1].tolist()
     views = [view for _, view in flat.inputs] + [at for _, at in flat.outputs if isinstance(at, View)]
-    views += [view for view, _ in flat.states]
+    views += [view for view, _ in flat.states] + [extent for _, _, extent in flat.cuts]
     size = max(flat.size, 1) + 1
     bases = 1 + len(sizes) + len(flat.constants) + len(flat.kernels) + len(flat.tables)
     return (
@@ -154,7 +157,16 @@ def _sound(flat: Flat) -> bool:
         and _follow(flat)
         and all(view.within(sizes) for view in views)
         and all(initial.shape == view.dims for view, initial in flat.states)
+        and all(_cuts(flat, *cut) for cut in flat.cuts)
     )
+
+
+def _cuts(flat: Flat, output: int, axis: int, extent: View) -> bool:
+    """Whether an output has this axis, and its extent is a number."""
+    if output >= len(flat.outputs) or (extent.dtype, extent.dims) != ("i8", ()):
+        return False
+    _, at = flat.outputs[output]
+    return axis < (len(at.dims) if isinstance(at, View) else at.ndim)
 
 
 def _follow(flat: Flat) -> bool:

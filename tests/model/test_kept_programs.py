@@ -65,6 +65,23 @@ def test_other_options_are_other_programs(cache: Path, options: dict[str, Any]) 
     )  # fmt: skip
 
 
+def test_a_plan_whose_results_have_extents_that_a_run_finds_is_kept(tmp_path: Path) -> None:
+    net = Net()
+    x = net.input("x", (6, 4))
+    some = net("Greater", net("ReduceMax", x, axes=[1], keepdims=0), net.const(np.zeros(1, np.float32)))
+    net.output(net("Compress", x, some, axis=0))
+    path = tmp_path / "net.onnx"
+    path.write_bytes(net.bytes())
+    first = fg.load(path)
+    with patch.object(executable, "make_plan", never):
+        second = fg.load(path)
+        for count in (2, 0, 6):
+            rows = np.ones((6, 4), np.float32)
+            rows[count:] = -1
+            assert second(rows).tolist() == rows[:count].tolist() == first(rows).tolist()
+    assert first.outputs == second.outputs
+
+
 def test_another_content_is_another_program(cache: Path, tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     path.write_bytes(MODEL.read_bytes())

@@ -10,8 +10,24 @@ import numpy as np
 
 import fastgraph as fg
 from fastgraph.tools.verify import _random as random_feeds
+from tests.nets import I64, Net
 
 Feeds = Mapping[str, Any]
+
+
+def found_rows() -> Net:
+    """The rows of x of any length that begin above 0, and which ones these are."""
+    net = Net()
+    x = net.input("x", ("n", 4))
+    over = net("Greater", net("Gather", x, net.const(np.array(0)), axis=1), net.const(np.array(0, np.float32)))
+    net.output(net("Relu", net("Compress", x, over, axis=0)), net("Add", x, net.const(np.ones(4, np.float32))))
+    net.output(net("NonZero", over), dtype=I64)
+    return net
+
+
+def backwards(net: Net, x: str) -> str:
+    """The places in x that are not 0, the last one first: NumPy reads them so, as their number depends on data."""
+    return net("Slice", net("NonZero", x), net.const([-1]), net.const([-(2**40)]), net.const([1]), net.const([-1]))
 
 
 def bits(results: Mapping[str, Any]) -> list[tuple[str, Any]]:

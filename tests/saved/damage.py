@@ -32,6 +32,7 @@ from tests.mil.test_description import classifier, picture, ranged
 from tests.nets import I64, Net
 from tests.plan.control_nets import NETS, drawn
 from tests.quantized_blocks import QDQ, TFLITE
+from tests.saved.common import backwards, found_rows
 from tests.saved.files import HEAD, Parts, signed
 from tests.saved.round_trip import drawn as feeds_of
 from tests.saved.test_networks import onnx, tflite
@@ -59,7 +60,7 @@ def deciding() -> bytes:
 
 def hosted() -> bytes:
     net = Net()
-    net.output(net("Cast", net("NonZero", net("Relu", net.input("x", (3, 3)))), to=1), dtype=None)
+    net.output(net("Cast", backwards(net, net("Relu", net.input("x", (3, 3)))), to=1), dtype=None)
     return net.bytes()
 
 
@@ -84,6 +85,7 @@ def seeds() -> list[tuple[str, Callable[[], fg.Model], dict[str, Any]]]:
         ("open", loaded(opened()), {"shapes": [{"x": (2, 8)}, {"x": (5, 8)}]}),
         ("deciding", loaded(deciding()), {"shapes": [{"shape": eight}]}),
         ("host", loaded(hosted()), {}),
+        ("rows", loaded(found_rows().bytes()), {"shapes": [{"x": (8, 4)}]}),
         ("image", loaded(picture("RGB").zip()), {}),
         ("labels", loaded(classifier(["cat", "dog", "eel"]).zip()), {}),
         ("ranges", loaded(ranged().zip()), {}),
@@ -96,6 +98,7 @@ def files() -> list[tuple[bytes, dict[str, Any], dict[str, Any]]]:
     found = []
     fed: dict[str, dict[str, Any]] = {
         "open": {"x": np.ones((2, 8), np.float32)},
+        "rows": {"x": np.eye(8, 4, dtype=np.float32)},
         "deciding": {"x": np.ones((4, 6), np.float32), "shape": np.array([8, 3])},
         "image": {"x": np.arange(24, dtype=np.uint8).reshape(2, 4, 3)},
         "ranges": {"x": np.ones((1, 4), np.float32)},

@@ -15,7 +15,7 @@ import fastgraph as fg
 from fastgraph.demo import MODEL
 from tests.nets import I64, Net, feeds_for
 from tests.plan.control_nets import until
-from tests.saved.common import random_feeds
+from tests.saved.common import backwards, found_rows, random_feeds
 from tests.wheels import built, copied
 
 CODE = """
@@ -42,10 +42,10 @@ print([name for name in missing if name in sys.modules], [name for name in missi
 
 
 def host() -> Net:
-    """Results whose extents depend on data, by NumPy."""
+    """Results whose extents depend on data, some by NumPy."""
     net = Net()
     x = net.input("x", (60, 50))
-    net.output(net("NonZero", net("Relu", x)), dtype=I64)
+    net.output(net("NonZero", net("Relu", x)), backwards(net, x), dtype=I64)
     net.output(net("Unique", x), net("Softmax", x))
     return net
 
@@ -62,6 +62,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder = tmp_path_factory.mktemp("programs")
     models = {"digits": fg.load(MODEL, threads=2), "host": host().load(), "until": until().load()}
     models["open"] = open_net().load(shapes={"x": (3, 4)})
+    models["rows"] = found_rows().load(shapes={"x": (30, 4)})
     for name, model in models.items():
         feeds = random_feeds(model) if name == "until" else feeds_for(model)
         np.savez(folder / f"{name}.fgm.feeds.npz", **feeds)

@@ -12,6 +12,7 @@ import pytest
 import fastgraph as fg
 from fastgraph.plan.program import Ref, Step
 from tests.blocks import BLOCKS
+from tests.passes.test_bounds import single_shot
 from tests.plan.control_nets import NETS, drawn
 from tests.quantized_blocks import QDQ, TFLITE
 from tests.saved.files import Parts
@@ -25,6 +26,7 @@ SOURCES: dict[str, Callable[[], bytes]] = {
     "branches": lambda: NETS["branches"]().bytes(),
     "until": lambda: NETS["until"]().bytes(),
     "drawn": lambda: drawn(4).bytes(),
+    "rows": lambda: single_shot(12, 3, 5, 4).bytes(),
 }
 
 

@@ -23,7 +23,7 @@ from tests.nets import I64, Net, feeds_for
 from tests.plan.control_nets import branches, drawn, scanned, until
 from tests.quantized_blocks import QDQ
 from tests.random_nets import Case, examples, networks
-from tests.saved.common import again, bits, is_stored, same
+from tests.saved.common import again, backwards, bits, found_rows, is_stored, same
 
 F32 = np.dtype(np.float32)
 
@@ -201,11 +201,48 @@ def test_values_that_decide_shapes(tmp_path: Path) -> None:
     same(model, found, [{"x": x, "shape": np.array((2, 6))}])
 
 
-@pytest.mark.parametrize("op", ["NonZero", "Unique"])
-def test_what_numpy_computes_a_part_of(op: str, tmp_path: Path) -> None:
+def some_rows(count: int, share: float) -> dict[str, np.ndarray]:
+    x = np.random.default_rng(count).standard_normal((count, 4)).astype(np.float32)
+    x[:, 0] = np.arange(count) < share * count
+    return {"x": x}
+
+
+@pytest.mark.parametrize("tier", ["generic", usable()[-1].name])
+@pytest.mark.parametrize("graph", [True, False])
+def test_extents_that_a_run_finds(tier: str, graph: bool, tmp_path: Path) -> None:
+    model = found_rows().load(threads=2, isa=tier)
+    shapes = [{"x": (40, 4)}, {"x": (9, 4)}]
+    model.prepare(shapes)
+    model.save(tmp_path / "net.fgm", shapes=shapes, threads=[1, 2], graph=graph)
+    feeds = [some_rows(count, share) for count, share in ((40, 0.3), (40, 1), (40, 0), (9, 0.5), (40, 0.1))]
+    for threads in (1, 2):
+        with patch.object(executable, "make_plan", never):
+            found = fg.load(tmp_path / "net.fgm", threads=threads, isa=tier)
+            same(model, found, feeds)
+            same(model, found.clone(), feeds)
+        assert is_stored(found) and (found.inputs, found.outputs) == (model.inputs, model.outputs)
+        with pytest.raises(fg.FastgraphError, match="depend on data"):
+            found.output(found.outputs[0].name)
+    if graph:
+        same(model, found, [some_rows(12, 0.5)])
+
+
+def test_arrays_for_results_whose_extents_a_run_finds(tmp_path: Path) -> None:
+    model = found_rows().load(shapes={"x": (40, 4)})
+    found = again(model, tmp_path, [])
+    name, fed = model.outputs[0].name, some_rows(40, 0.5)
+    fits, wide = np.empty((20, 4), np.float32), np.empty((40, 4), np.float32)
+    expected = model.run(fed)[name]
+    found.run(fed, out={name: fits})
+    assert np.array_equal(fits, expected)
+    for each in (model, found):
+        with pytest.raises(fg.InputError):
+            each.run(fed, out={name: wide})
+
+
+def test_what_numpy_computes_a_part_of(tmp_path: Path) -> None:
     net = Net()
-    y = net(op, net("Relu", net.input("x", (40, 50))))
-    net.output(y, dtype=I64 if op == "NonZero" else F32)
+    net.output(backwards(net, net("Relu", net.input("x", (40, 50)))), dtype=I64)
     model = net.load()
     again(model, tmp_path)
     with pytest.raises(fg.UnsupportedError, match="graph=False: NumPy computes a part"):
