@@ -88,7 +88,7 @@ def _make_outputs(stride: int) -> Any:
         bottom = smaller(top + r.band, r.out_h)
         for pair in over(pieces((bottom - top - 1) * stride + r.k_h, 2)):
             _widen(here, stride, here.lines + pair * r.line, top * stride - r.pad_y + 2 * pair)
-        packed = r.packed + block * (4 * r.tiled * (2 + r.k_w * r.pairs * _phases(stride)))
+        packed = r.packed + block * (4 * r.across * (2 + r.k_w * r.pairs * _phases(stride)))
         few, many = PAIR_ROWS[stride]
         for first in over(top, bottom, many):
             count = smaller(bottom - first, many)
@@ -148,11 +148,11 @@ def _widen_run(to: Value, sources: Sequence[Value], length: Value) -> None:
 def _strip(here: Block, stride: int, rows: int, lines: Value, packed: Value, at: Value) -> None:
     """Results of `rows` rows in vectors from `at` on."""
     r, lanes = here.r, tier().lanes
-    phase = remainder(at, r.tiled - (STRIP - 1) * lanes)
+    phase = remainder(at, r.across - (STRIP - 1) * lanes)
     start = I32.at(packed) + phase
     sums = registers(constants(I32.vector(lanes), start, STRIP) * rows)
-    _add_columns(r, stride, sums, I32.at(lines) + at, start + 2 * r.tiled)
-    factors, rounded = constants(F32.vector(lanes), F32.at(packed) + (phase + r.tiled), STRIP), byte_rounder(r)
+    _add_columns(r, stride, sums, I32.at(lines) + at, start + 2 * r.across)
+    factors, rounded = constants(F32.vector(lanes), F32.at(packed) + (phase + r.across), STRIP), byte_rounder(r)
     totals = sums.values()
     for t in range(0, rows, 2):
         found = in_order(rounded(scaled(totals[t * STRIP : (t + 2) * STRIP], factors * 2)))
@@ -164,7 +164,7 @@ def _add_columns(r: Any, stride: int, sums: Registers, x: Value, weights: Value)
     for part in range(stride):
         for q in over(part, r.k_w, stride):
             pixel = x + (r.plane * part + divide(q, stride) * r.block)
-            _add_column(r, _phases(stride), sums, pixel, weights + q * (r.pairs * _phases(stride)) * r.tiled)
+            _add_column(r, _phases(stride), sums, pixel, weights + q * (r.pairs * _phases(stride)) * r.across)
 
 
 def _add_column(r: Any, phases: int, sums: Registers, x: Value, tap: Value) -> None:
@@ -185,12 +185,12 @@ def _add_column(r: Any, phases: int, sums: Registers, x: Value, tap: Value) -> N
 
     # Weights are read again for each line: kept, they would take the registers of sums.
     for j in range(last):
-        add(range(j + 1), spread(opaque(tap), r.tiled, last * phases))
+        add(range(j + 1), spread(opaque(tap), r.across, last * phases))
     for _ in over(r.pairs - last):
-        add(range(last + 1), spread(behind.value, r.tiled, (last + 1) * phases))
-        behind.value = behind.value + r.tiled * phases
+        add(range(last + 1), spread(behind.value, r.across, (last + 1) * phases))
+        behind.value = behind.value + r.across * phases
     for j in range(last):
-        add(range(j + 1, last + 1), spread(opaque(behind.value), r.tiled, last * phases)[j * phases :])
+        add(range(j + 1, last + 1), spread(opaque(behind.value), r.across, last * phases)[j * phases :])
 
 
 def _copy(here: Block, first: Value, count: Value) -> None:

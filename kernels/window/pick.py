@@ -12,7 +12,7 @@ from ..core.table import row
 from ..gemm.pick_conv import Triple
 from ..gemm.pick_dot import L2, idle
 from ..isa.tiers import Tier
-from .rows import GROUP, UNROLLED_ROWS, has_across, tiled_channels, wide_tile
+from .rows import GROUP, UNROLLED_ROWS, across_channels, has_across, wide_tile
 
 TILES = (7, 8)
 """Outputs in a tile of depthwise convolution. Most maps are 7 * 2**n wide."""
@@ -153,7 +153,7 @@ def across(tier: Tier, g: Window) -> int:
     """`across` of the kernel for any window, where its vectors run across pixels of dense rows; 0 where they can't."""
     steps, (_, k_h, k_w) = {*g.strides, *g.dilations[:2]}, g.kernel
     fits = g.flat and steps == {1} and k_w > 1 and has_across(tier, k_h)
-    return tiled_channels(g.channels, tier.lanes) if fits and g.channels <= BLOCK else 0
+    return across_channels(g.channels, tier.lanes) if fits and g.channels <= BLOCK else 0
 
 
 def _row_cycles(tier: Tier, g: Window, vectors: int, outputs: float, beyond: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from ..gemm.pick_dot import L2
 from ..isa.tiers import Tier
 from .pick import Window
-from .rows import MOST_PAIR_ROWS, PAIR_ROWS, STRIP, pair_rows, tiled_channels
+from .rows import MOST_PAIR_ROWS, PAIR_ROWS, STRIP, across_channels, pair_rows
 
 MOST = 64
 """The most channels of a block."""
@@ -43,7 +43,7 @@ def block_of(tier: Tier, g: Window) -> int:
 def _constants(tier: Tier, g: Window, block: int) -> int:
     """Bytes of a block."""
     _, k_h, k_w = g.kernel
-    return 4 * tiled_channels(block, tier.lanes) * (2 + k_w * pair_rows(k_h) * (2 // g.strides[1]))
+    return 4 * across_channels(block, tier.lanes) * (2 + k_w * pair_rows(k_h) * (2 // g.strides[1]))
 
 
 def pair_args(tier: Tier, g: Window, threads: int) -> dict[str, int]:
@@ -57,7 +57,7 @@ def pair_args(tier: Tier, g: Window, threads: int) -> dict[str, int]:
     band = _band(g, line, -(-g.channels // block), threads)
     scratch = blank + MOST_PAIR_ROWS * row + pair_lines(stride, band, k_h) * line
     return {
-        "block": block, "band": band, "tiled": tiled_channels(block, tier.lanes), "pairs": pair_rows(k_h),
+        "block": block, "band": band, "across": across_channels(block, tier.lanes), "pairs": pair_rows(k_h),
         "blank": blank, "row": row, "line": line, "plane": plane, "scratch_bytes": -(-scratch // 64) * 64,
     }  # fmt: skip
 
@@ -101,5 +101,5 @@ def pack_pairs(
     taps = words.view(np.int32).reshape(k_w * pairs * phases, -1, block)
     ends = [np.resize(np.pad(n, (0, taps.shape[1] * block - c)), (1, *taps.shape[1:])) for n in (bias, multipliers)]
     parts = [ends[0].astype(np.int32), ends[1].astype(np.float32).view(np.int32), taps]
-    index = np.arange(tiled_channels(block, tier.lanes)) % block
+    index = np.arange(across_channels(block, tier.lanes)) % block
     return np.concatenate(parts).transpose(1, 0, 2)[..., index].copy().view(np.uint8).reshape(-1)

@@ -165,9 +165,9 @@ DEPTHWISE_INT8_PAIRS = (
         k_h=number("rows of the window", ">= 4"), k_w=number("columns of it", "> 0"),
         block=number("channels that are computed together", "> 0"),
         band=number("rows of y from lines that are made at once; any gives the same bits", "> 0"),
-        tiled=number("words from tap to tap of the packed constants", "> 0"),
+        across=number("words from tap to tap of the packed constants: channels, repeated", "> 0"),
         pairs=number("of rows of the window, wherever it begins", "> 1"),
-        packed=reads("what pack_pairs makes", "ceil_div(c, block) * 4 * tiled * (2 + k_w * pairs * 2 // stride)"),
+        packed=reads("what pack_pairs makes", "ceil_div(c, block) * 4 * across * (2 + k_w * pairs * 2 // stride)"),
         blank=number("bytes of scratch that are zero points of x", ">= w * block + lanes"),
         row=number("bytes from row to row of results in scratch", ">= ceil_div(out_w * block, strip) * strip"),
         line=number("bytes from line to line in scratch", ">= 4 * (stride * plane + strip) and line % 4 == 0"),
@@ -213,7 +213,7 @@ def has_across(tier: Tier, rows: int) -> bool:
     return tier.lanes >= 8 and (rows in UNROLLED_ROWS or rows >= wide_tile(tier, STRIP) - 1)
 
 
-def tiled_channels(channels: int, lanes: int) -> int:
+def across_channels(channels: int, lanes: int) -> int:
     """How many weights of a tap are stored where vectors run across pixels: whole vectors until channels begin at a
     vector's start again, and behind them what is computed together with the last of these.
     """

@@ -7,7 +7,7 @@ from functools import partial
 from ...kernels.window.pick import ROWS
 from ...kernels.window.pick_depthwise_int8 import Scheme, fill_bytes, group_of, scheme_of
 from ...kernels.window.pick_int8_pairs import pair_lines
-from ...kernels.window.rows import MOST_PAIR_ROWS, STRIP, has_across, pair_rows, tiled_channels
+from ...kernels.window.rows import MOST_PAIR_ROWS, STRIP, across_channels, has_across, pair_rows
 from .call import KNOWN, Call, need, parts, reaches
 
 
@@ -60,7 +60,7 @@ def depthwise_any(c: Call) -> None:
     if not r.across:
         return
     need(p["vectors"] == STRIP and not p["repeated"], f"across is {r.across}, for vectors that don't run across pixels")
-    need(r.across == tiled_channels(r.c, c.lanes), f"across is {r.across}, for {r.c} channels")
+    need(r.across == across_channels(r.c, c.lanes), f"across is {r.across}, for {r.c} channels")
     need(r.ldx == r.ldy == r.c, f"ldx is {r.ldx} and ldy {r.ldy}, expected rows without gaps: {r.c}")
     flat = r.d == r.out_d == r.k_d == r.stride_x == r.stride_y == r.dilation_y == 1
     need(flat and has_across(c.tier, r.k_h), f"across is {r.across}, for windows that are computed by channels")
@@ -72,7 +72,7 @@ def depthwise_int8_pairs(c: Call) -> None:
     """The constants are of the rows and channels that lines have."""
     r = c.record()
     need(r.pairs == pair_rows(r.k_h), f"pairs is {r.pairs}, for windows of {r.k_h} rows")
-    need(r.tiled == tiled_channels(r.block, c.lanes), f"tiled is {r.tiled}, for blocks of {r.block} channels")
+    need(r.across == across_channels(r.block, c.lanes), f"across is {r.across}, for blocks of {r.block} channels")
 
 
 @reaches("grouped")
