@@ -4,9 +4,9 @@ Thresholds are numbers that plans go by, which tests set to reach with small net
 "bands_worth", "bands_budget", "bands_extra", "bands_kept" and "bands_rows" (lower/depth_first.py), "reduced_large"
 (lower/pointwise/along.py), "steps_large", "steps_part" and "recurrent_far" (lower/recurrent), "arena_pairs" and
 "arena_many" (arena.py), "locality_worth" (locality.py), "coded_large" (passes/quantized/coded_layer.py), "direct_least"
-(runtime/runnable.py), "edges_call" (lower/gemm/layer_f32.py), "planning_work" and "native_work" (passes/deciding.py),
-"waking_work" (runtime/bind.py) and "tiles_least" (lower/gemm/blocks.py, layer_amx.py, layer_int8.py; with 1 tiles are
-taken wherever they can be).
+(runtime/runnable.py), "edges_call" (lower/gemm/layer_f32.py), "lines_apart" (lower/gemm/calls.py; with 0 pixels are
+copied wherever they can be), "planning_work" and "native_work" (passes/deciding.py), "waking_work" (runtime/bind.py)
+and "tiles_least" (lower/gemm/blocks.py, layer_amx.py, layer_int8.py; with 1 tiles are taken wherever they can be).
 
 Freedoms are the stages of `passes/stages.py` and the rules of `rules/catalog.py` by name, and "activations" (those that
 chains spell out become one step, passes/activations.py); in `plan/`: "bands" (lower/), the candidates of choose.py by

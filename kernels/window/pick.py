@@ -234,7 +234,7 @@ def _spacing(window: Window, strides: Sequence[int]) -> tuple[int, int] | None:
 
 
 def window_args(
-    tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1, near: int = 0
+    tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int = 1, near: int = 0, apart: int = APART
 ) -> dict[str, int]:
     """The slots of a planned kernel that follow from the window: all but addresses and strides of pixels. near: bytes
     of maps that the caches hold, which kernels that fetch ask for."""
@@ -247,15 +247,15 @@ def window_args(
     if "fetch" in slots:
         found["fetch"] = int(_map_bytes(params, window) > near)
     if "copied" in slots:
-        block = _copied(tier, params, window)
+        block = _copied(tier, params, window, apart)
         found |= copy_args(params, window, block, threads) if block else {"copied": 0, "scratch": 0, "scratch_bytes": 0}
     return found
 
 
-def _copied(tier: Tier, params: dict[str, Any], g: Window) -> int:
+def _copied(tier: Tier, params: dict[str, Any], g: Window, apart: int) -> int:
     """Channels that are copied together: those of one or two lines, where reading them where they lie is slower; else
     0."""
-    if tier.registers >= 32 or _lines_of_a_set(g, params["tile"]) <= APART:
+    if tier.registers >= 32 or _lines_of_a_set(g, params["tile"]) <= apart:
         return 0
     few = LINE // (2 if params["narrow"] else 4)
     return 2 * few if 2 * LINE * g.size[2] * g.kernel[1] <= L1 else few

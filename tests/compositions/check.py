@@ -83,14 +83,17 @@ FAR, APART, FEW = 1.5, 0.02, 0.01
 """How many units and which part of the largest number an error may be that comes of rounding on the way; which part of
 the numbers may be further off where a later operator makes more of it, as a norm of small numbers does."""
 
+BUDGET = 1 << 13
+
 
 @contextmanager
-def small_networks_count(budget: int = 1 << 13) -> Iterator[None]:
+def small_networks_count(budget: int = BUDGET) -> Iterator[None]:
     """Small networks run as large ones: in bands (of at most so many bytes) and parts, by stored bytes, on threads and
-    tiles, in arenas that are arranged for threads."""
+    tiles, in arenas that are arranged for threads, and, with BUDGET, on copies of pixels."""
     bands = {"bands_worth": 1, "bands_budget": budget, "bands_kept": 0, "bands_rows": 1}
     large = {"coded_large": 1 << 8, "reduced_large": 1, "waking_work": 0, "locality_worth": 1, "edges_call": 0}
-    with thresholds(**bands, **large, tiles_least=threshold("tiles_least", 1)):
+    copies = {"lines_apart": 0} if budget == BUDGET else {}
+    with thresholds(**bands, **large, **copies, tiles_least=threshold("tiles_least", 1)):
         yield
 
 

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....cpus import near_bytes
+from ....freedoms import threshold
 from ....kernels.gemm.pack import Arrangement
 from ....kernels.gemm.pack_int8 import Head, Words, pack_int8
 from ....kernels.gemm.pick_conv import ConvPiece, conv_args
 from ....kernels.gemm.pick_dot import DotPiece, dot_args
 from ....kernels.isa.tiers import Tier
-from ....kernels.window.pick import Window, window_args
+from ....kernels.window.pick import APART, Window, window_args
 from ...layer import Integers, Layer, RowPart
 from ...program import Ref
 from ...quantized import folded_bias
@@ -50,7 +51,8 @@ def part_of(e: Emit, pixels: int) -> float:
 
 def window_slots(e: Emit, kernel: str, params: dict[str, Any], g: Window) -> dict[str, Slot]:
     """The slots of a depthwise kernel that follow from its window, with its scratch."""
-    found = window_args(e.tier, kernel, params, g, e.threads, near_bytes())
+    apart = threshold("lines_apart", APART)
+    found = window_args(e.tier, kernel, params, g, e.threads, near_bytes(), apart)
     taken = found.get("scratch_bytes")
     return {**found, "scratch": e.scratch(taken * e.threads)} if taken else {**found}
 
