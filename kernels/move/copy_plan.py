@@ -129,7 +129,7 @@ def _block(rows: Dim, cols: Dim, itemsize: int) -> tuple[int, int]:
     """
     if cols.s % COLLIDING == 0:
         return 512, 1
-    far = rows.n * cols.n * itemsize > FAR and (rows.n > cols.n or rows.d % COLLIDING != 0)
+    far = max(rows.n * itemsize, cols.s) * cols.n > FAR and (rows.n > cols.n or rows.d % COLLIDING != 0)
     return (512, 2 * LINE // itemsize) if far else (64, 128)
 
 
