@@ -99,21 +99,28 @@ def roi_align(g: Sweep, node: Node) -> bool:
     wide = rois * attr(node, "spatial_scale") - (0.5 if half else 0.0)
     x1, y1, x2, y2 = (g.cut(wide, 1, i, i + 1) for i in range(4))
     axes = []
-    for low, high, count, size in zip((y1, x1), (y2, x2), bins, x.type.dims[2:], strict=True):
+    for low, high, count in zip((y1, x1), (y2, x2), bins, strict=True):
         extent = high - low if half else g.max(high - low, 1)
-        axes.append(_along(g, low, extent, count, size))
-    y = (_averaged if average else _greatest)(g, axes, g.cast(batch, INT64))
+        axes.append(_along(g, low, extent, count))
+    if average:
+        last, places = g.transpose(x, 0, 2, 3, 1), g.join(axes, 1)
+        y = g("region_means", last, places, g.cast(batch, INT64), size=bins, ratio=ratio)
+        return g.becomes(g.transpose(y, 0, 3, 1, 2))
+    y = _greatest(g, [_met(g, *axis) for axis in zip(axes, x.type.dims[2:], strict=True)], g.cast(batch, INT64))
     n, channels = rois.type.dims[0], x.type.dims[1]
-    y = g.shape(y, n * channels, bins[0], ratio, bins[1], ratio)
-    return g.becomes(g.mean(y, [2, 4]) if average else g.largest(y, [2, 4]))
+    return g.becomes(g.largest(g.shape(y, n * channels, bins[0], ratio, bins[1], ratio), [2, 4]))
 
 
-def _along(g: Sweep, low: Value, extent: Value, bins: int, size: int) -> tuple[Value, Value]:
-    """(places, 1 where a sample counts, else 0) of all samples along an axis: [regions, bins * ratio]."""
+def _along(g: Sweep, low: Value, extent: Value, bins: int) -> Value:
+    """The places of all samples along an axis: [regions, bins * ratio]."""
     ratio = attr(g.node, "sampling_ratio")
     cell, place = np.divmod(np.arange(bins * ratio, dtype=FLOAT32), ratio)
     step = extent / bins
-    where = low + step * cell[None] + step * (place[None] + 0.5) / ratio
+    return low + step * cell[None] + step * (place[None] + 0.5) / ratio
+
+
+def _met(g: Sweep, where: Value, size: int) -> tuple[Value, Value]:
+    """(places within, 1 where a sample counts, else 0)."""
     met = (where >= -1) & (where <= size)
     return g.min(g.max(where, 0), size - 1), g.cast(met, FLOAT32)
 
@@ -121,9 +128,9 @@ def _along(g: Sweep, low: Value, extent: Value, bins: int, size: int) -> tuple[V
 Axes = list[tuple[Value, Value]]
 
 
-def _samples(g: Sweep, rows: Value, columns: Value, batch: Value, mode: str = "linear") -> Value:
+def _samples(g: Sweep, rows: Value, columns: Value, batch: Value) -> Value:
     size = rows.type.dims[1], columns.type.dims[1]
-    return g("sample_boxes", g.node.x, g.join([rows, columns], 1), batch, size=size, outside="border", mode=mode)
+    return g("sample_boxes", g.node.x, g.join([rows, columns], 1), batch, size=size, outside="border", mode="nearest")
 
 
 def _weighed(g: Sweep, y: Value, rows: Value, columns: Value) -> Value:
@@ -131,14 +138,8 @@ def _weighed(g: Sweep, y: Value, rows: Value, columns: Value) -> Value:
     return y * (g.shape(rows, n, 1, height, 1) * g.shape(columns, n, 1, 1, width))
 
 
-def _averaged(g: Sweep, axes: Axes, batch: Value) -> Value:
-    """[regions, C, rows, columns]."""
-    (rows, met_rows), (columns, met_columns) = axes
-    return _weighed(g, _samples(g, rows, columns, batch), met_rows, met_columns)
-
-
 def _greatest(g: Sweep, axes: Axes, batch: Value) -> Value:
-    """Each of four neighbors counts on its own, with its weight."""
+    """[regions, C, rows, columns]: each of four neighbors counts on its own, with its weight."""
     sides = []
     for (where, met), size in zip(axes, g.node.x.type.dims[2:], strict=True):
         near = g.floor(where)
@@ -148,7 +149,7 @@ def _greatest(g: Sweep, axes: Axes, batch: Value) -> Value:
     corners = []
     for row, tall in sides[0]:
         for column, broad in sides[1]:
-            corners.append(_weighed(g, _samples(g, row, column, batch, "nearest"), tall, broad))
+            corners.append(_weighed(g, _samples(g, row, column, batch), tall, broad))
     return g.max(g.max(corners[0], corners[1]), g.max(corners[2], corners[3]))
 
 

@@ -53,7 +53,7 @@ CATALOG = {
     "ops.recurrent": "rnn gru lstm",
     "ops.reduce": "reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum reduce_log_sum_exp arg_max arg_min cum_sum cum_prod",
     "ops.resize": "resize",
-    "ops.sample": "grid_sample sample_boxes resample",
+    "ops.sample": "grid_sample sample_boxes region_means resample",
     "ops.shape": "transpose reshape flatten squeeze unsqueeze expand tile shape size constant_of_shape depth_to_space space_to_depth",
     "ops.slices": "gather_slices scatter_slices",
 }

@@ -1,4 +1,5 @@
-"""Sampling at coordinates: grid_sample has channels last (with `channels_first` only its results), all others first.
+"""Sampling at coordinates: grid_sample has channels last (with `channels_first` only its results), as region_means has,
+all others first.
 
 Semantics: ONNX (grid_sample), Core ML's MIL (resample).
 """
@@ -128,6 +129,31 @@ def _boxes(node: Node, inputs: list[Any]) -> list[Any]:
     return [(whole if attr(node, "every") else whole[:, 0]).astype(x.dtype)]
 
 
+@check.takes("image f 4, places f 2, image_numbers")
+def _infer_means(node: Node, types: Types) -> list[TensorType]:
+    x, places, _ = types
+    height, width = attr(node, "size")
+    check.shape(node, places, "places", None, (height + width) * attr(node, "ratio"))
+    count = places.shape[0] if places.shape else None
+    return [TensorType(x.dtype, (count, height, width, x.shape[3] if x.shape else None))]
+
+
+def _means(node: Node, inputs: list[Any]) -> list[Any]:
+    """x [B, H, W, C] at each pair of a row and a column in `places` [N, (h + w) * ratio] (in pixels), from the images
+    that input 2 selects, and the means of `ratio` by `ratio` samples: [N, h, w, C]. More than a pixel outside they are
+    0, nearer the border.
+    """
+    x, places, images = inputs
+    (height, width), ratio = attr(node, "size"), attr(node, "ratio")
+    y = np.zeros((len(places), height, width, x.shape[3]), x.dtype)
+    for n, place in enumerate(places.astype(np.float64)):
+        grid = np.stack(np.meshgrid(place[: height * ratio], place[height * ratio :], indexing="ij"), -1).reshape(-1, 2)
+        found = sampled(np.moveaxis(x[int(images[n])], 2, 0)[None], grid[None], "linear", "border")[0]
+        found = np.where(((grid >= -1) & (grid <= x.shape[1:3])).all(-1), found, 0)
+        y[n] = found.reshape(-1, height, ratio, width, ratio).mean((2, 4)).transpose(1, 2, 0)
+    return [y]
+
+
 @check.takes("image iuf 4, coordinates iuf 4")
 def _infer_resample(node: Node, types: Types) -> list[TensorType]:
     x, where = types
@@ -174,6 +200,7 @@ define(
     attrs={"size": REQUIRED, "mode": "linear", "outside": "border", "pad_value": 0.0, "every": 0},
     work=squares,
 )
+define("region_means", _infer_means, _means, attrs={"size": REQUIRED, "ratio": 1}, work=squares)
 define(
     "resample",
     _infer_resample,

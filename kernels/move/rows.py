@@ -308,8 +308,11 @@ POINT = Record(
 SAMPLED = 3
 """Axes that a record has room for."""
 NEAREST, LINEAR, CUBIC = range(3)
-ZEROS, BORDER, REFLECTED, PADDED = range(4)
-"""What lies outside: zeros (`pad`), the border's pixels, the image in a mirror; or a sample outside is `pad` itself."""
+ZEROS, BORDER, REFLECTED, PADDED, REGION = range(5)
+"""What lies outside: zeros (`pad`), the border's pixels, the image in a mirror; or a sample outside is `pad` itself, as
+is that of a region which lies more than a pixel outside."""
+MOST_POOLED = 16
+"""Samples of a result along an axis."""
 
 SAMPLE = Record(
     dst=writes(_DST, "4", "items: dst_item, channels: dst_channel, rows * columns: dst_point"),
@@ -324,6 +327,7 @@ SAMPLE = Record(
     items="",
     rows=number("rows of points of an item", "> 0"),
     columns=number("points of a row", "> 0"),
+    pool=number("samples of a point along each axis, whose mean it is", f"in range(1, {MOST_POOLED + 1})"),
     channels="",
     src_image="from image to image of src",
     src_channel="from channel to channel",
@@ -331,7 +335,7 @@ SAMPLE = Record(
     dst_channel="from channel to channel",
     dst_point="from point to point",
     mode=number("NEAREST 0, LINEAR 1, CUBIC 2", "in range(3)"),
-    outside=number("ZEROS 0, BORDER 1, REFLECTED 2, PADDED 3", "in range(4)"),
+    outside=number("ZEROS 0, BORDER 1, REFLECTED 2, PADDED 3, REGION 4", "in range(5)"),
     fold=flag("1 where coordinates are reflected before they are rounded, else 0"),
     pad="bits of an f32",
     axes=number("how many are sampled, 1 or more", f"in range(1, {SAMPLED + 1})"),

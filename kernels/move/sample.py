@@ -16,7 +16,7 @@ from ..isa.functions import series
 from ..lang import Value, along, cases, either, every_tier, over, pieces, register, room, share, tier, traced, when
 from ..lang.instructions import choose, div_rem, divide, is_nan, larger, smaller
 from ..lang.types import BIT, F32, F64, I32, I64, Type
-from .rows import CUBIC, LINEAR, NEAREST, PADDED, POINT, REFLECTED, SAMPLE, ZEROS
+from .rows import CUBIC, LINEAR, NEAREST, PADDED, POINT, REFLECTED, REGION, SAMPLE, ZEROS
 
 TAPS = 1024
 """How many are kept, of as many points as those are; a point of three axes has up to 64."""
@@ -32,7 +32,7 @@ STEEPNESS = -0.75
 def sample(args, thread, threads):
     r = fields(args, SAMPLE)
     points = r.rows * r.columns
-    together = TAPS >> (r.mode * r.axes)
+    together = divide(TAPS >> (r.mode * r.axes), r.pool * r.pool)
     blocks = pieces(points, together)
     begin, end = share(r.items * blocks, thread, threads)
     for unit in range(begin, end):
@@ -71,16 +71,18 @@ class _Taps:
 def _block(args: Value, grid: Value, to: Value, src: Value, first: Value, count: Value) -> None:
     """Samples `count` points from `first` on; `to`: the address of their results in the first channel."""
     r = fields(args, SAMPLE)
+    samples = count * r.pool * r.pool
     plane, each = (r.axes == 2) & (r.mode == LINEAR), I64(1) << r.mode * r.axes
     steps = choose(plane, 1, each), choose(plane, POINTS, 1)
     taps = _Taps(each, *steps, room(I64, TAPS), room(F64, TAPS), room(F32, TAPS), room(F32, TAPS))
     with either(plane) as (bilinear, others):
         with bilinear:
-            _points(r, first, count, partial(_grid_numbers, r, args, taps, grid))
-            _bilinear(r, args, taps, count)
+            _points(r, first, samples, partial(_grid_numbers, r, args, taps, grid))
+            _bilinear(r, args, taps, samples)
         with others:
-            _points(r, first, count, partial(_point, r, args, taps, grid))
-    with either((r.src_channel == 4) & (r.dst_channel == 4) & (r.channels > 1)) as (last, others):
+            _points(r, first, samples, partial(_point, r, args, taps, grid))
+    many = (r.channels > 1) | (r.pool > 1)
+    with either((r.src_channel == 4) & (r.dst_channel == 4) & many) as (last, others):
         with last:
             _sums_of_channels(r, taps, to, src, count)
         with others:
@@ -88,13 +90,18 @@ def _block(args: Value, grid: Value, to: Value, src: Value, first: Value, count:
 
 
 def _points(r: Any, first: Value, count: Value, point: Callable[[Place, Value], None]) -> None:
-    """point((row, column), p) for each point p < `count` from `first` on."""
-    row, column = map(register, div_rem(first, r.columns))
+    """point((row, column), p) for each sample p < `count` from those of the point `first` on, point by point."""
+    row, column = (register(n * r.pool) for n in div_rem(first, r.columns))
+    down, across = register(I64(0)), register(I64(0))
     for p in over(count):
-        point((row.value, column.value), p)
-        column.value = column.value + 1
-        with when(column.value == r.columns):
-            row.value, column.value = row.value + 1, I64(0)
+        point((row.value + down.value, column.value + across.value), p)
+        across.value = across.value + 1
+        with when(across.value == r.pool):
+            down.value, across.value = down.value + 1, I64(0)
+        with when(down.value == r.pool):
+            column.value, down.value = column.value + r.pool, I64(0)
+        with when(column.value == r.columns * r.pool):
+            row.value, column.value = row.value + r.pool, I64(0)
 
 
 def _grid_numbers(r: Any, args: Value, taps: _Taps, grid: Value, place: Place, p: Value) -> None:
@@ -112,9 +119,9 @@ def _bilinear(r: Any, args: Value, taps: _Taps, count: Value) -> None:
         for k in range(2):
             axis = _axis(args, k)
             x = _pixel(r, axis, f64[taps.weights + p + k * POINTS])
-            inside = inside & (x >= 0.0) & (x <= _last(axis))
+            inside = inside & _is_within(r, axis, x)
             along_axes.append(_linear(r, axis, x))
-        out, total = (r.outside == PADDED) & ~inside, f64(0)
+        out, total = (r.outside >= PADDED) & ~inside, f64(0)
         for j, (offset, weight) in enumerate(along_axes[0]):
             for t, (more, factor) in enumerate(along_axes[1]):
                 place, product = p + (2 * j + t) * POINTS, choose(out, 0.0, weight * factor)
@@ -133,9 +140,7 @@ def _point(r: Any, args: Value, taps: _Taps, grid: Value, place: Place, p: Value
     for k in over(r.axes):
         axis = _axis(args, k)
         x = _pixel(r, axis, _grid_number(r, axis, grid, place))
-        last = _last(axis)
-        within = (x >= 0.0) & (x <= last)
-        inside.value = inside.value & within
+        inside.value = inside.value & _is_within(r, axis, x)
         _axis_taps(r, axis, x, offsets, weights)
         n, each = known.value, I64(1) << r.mode
         # From the last on, as each becomes several.
@@ -153,7 +158,7 @@ def _point(r: Any, args: Value, taps: _Taps, grid: Value, place: Place, p: Value
 
 def _finish(r: Any, taps: _Taps, base: Value, p: Value, inside: Value) -> None:
     """The initial value of a point's sums, and its weights as f32."""
-    out = (r.outside == PADDED) & ~inside
+    out = (r.outside >= PADDED) & ~inside
     total = register(F64(0))
     for t in over(taps.count):
         at = base + t
@@ -178,6 +183,12 @@ def _axis(args: Value, k: Any) -> Any:
 
 def _last(axis: Any) -> Value:
     return (axis.size - 1).to(F64)
+
+
+def _is_within(r: Any, axis: Any, x: Value) -> Value:
+    """Whether a coordinate is not outside."""
+    far = choose(r.outside == REGION, F64(1), F64(0))
+    return (x >= 0.0 - far) & (x <= _last(axis) + far)
 
 
 def _grid_number(r: Any, axis: Any, grid: Value, place: Place) -> Value:
@@ -294,18 +305,22 @@ def _sums(r: Any, taps: _Taps, to: Value, src: Value, count: Value) -> None:
 
 
 def _sums_of_channels(r: Any, taps: _Taps, to: Value, src: Value, count: Value) -> None:
-    """As `_sums`, where the channels of a pixel lie together."""
+    """As `_sums`, where the channels of a pixel lie together; means, where a point has several samples."""
+    samples = r.pool * r.pool
+    share_of_each = 1.0 / samples.to(F32)
 
     def points(number: int | None) -> None:
         for p in over(count):
-            base, out = p * taps.point, to + p * r.dst_point
+            out = to + p * r.dst_point
             for f32, c, mask in along(F32.vector(tier().lanes), 0, r.channels):
-                total = register(f32(taps.start[p]))
-                for t in over(taps.count) if number is None else map(I64, range(number)):
-                    tap = base + t * taps.each
-                    x = f32[F32.at(src + taps.offsets[tap]) + c, mask]
-                    total.value = total.value + x * f32(taps.final[tap])
-                f32[F32.at(out) + c, mask] = total.value
+                total = register(f32(taps.start[p * samples]))
+                for sample in over(samples):
+                    base = (p * samples + sample) * taps.point
+                    for t in over(taps.count) if number is None else map(I64, range(number)):
+                        tap = base + t * taps.each
+                        x = f32[F32.at(src + taps.offsets[tap]) + c, mask]
+                        total.value = total.value + x * f32(taps.final[tap])
+                f32[F32.at(out) + c, mask] = total.value * f32(share_of_each)
 
     _by_count(taps, points)
 

@@ -8,6 +8,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
+import fastgraph as fg
 from fastgraph.ir import Graph, Node, TensorType, Value
 from fastgraph.kernels.isa.tiers import usable
 from fastgraph.ops.evaluate import evaluate, infer_graph
@@ -42,6 +43,29 @@ def test_roi_align(ratio: int, size: tuple[int, int], pixels: str, mode: str) ->
     told = {"output_height": size[0], "output_width": size[1], "sampling_ratio": ratio, "spatial_scale": 0.5}
     net.output(net("RoiAlign", *operands, mode=mode, coordinate_transformation_mode=pixels, **told))
     as_onnxruntime(net, {"x": x, "rois": rois, "batch": batch})
+
+
+@pytest.mark.parametrize("tier", [tier.name for tier in usable()])
+@pytest.mark.parametrize("channels, ratio", [(1, 1), (1, 2), (3, 16), (24, 1), (67, 2), (8, 5)])
+def test_means_of_samples(channels: int, ratio: int, tier: str) -> None:
+    """On every tier, with as many channels as fill no vector, one, or many; the same bits from two threads."""
+    rng, results = np.random.default_rng(channels), []
+    x = rng.standard_normal((3, channels, 9, 7)).astype(F32)
+    rois = np.concatenate([np.array(ROIS.split(), F32).reshape(-1, 4), rng.uniform(-5, 40, (40, 4)).astype(F32)])
+    feeds = {"x": x, "rois": rois, "batch": rng.integers(0, 3, len(rois))}
+    net = Net(16)
+    operands = [net.input(name, each.shape, each.dtype) for name, each in feeds.items()]
+    told = {"output_height": 3, "output_width": 5, "sampling_ratio": ratio, "spatial_scale": 0.25}
+    net.output(net("RoiAlign", *operands, coordinate_transformation_mode="output_half_pixel", **told))
+    (wanted,) = onnxruntime.InferenceSession(net.bytes()).run(None, feeds)
+    for threads in (1, 2):
+        model = net.load(threads=threads, isa=tier)
+        assert numpy_steps(model) == []
+        results += model.run(feeds).values()
+    np.testing.assert_allclose(results[0], wanted, 1e-4, 1e-5)
+    assert results[0].tobytes() == results[1].tobytes()
+    with pytest.raises(fg.InputError):
+        model.run(feeds | {"batch": np.full(len(rois), 3)})
 
 
 @pytest.mark.parametrize("case", DEFORMED)

@@ -161,6 +161,41 @@ def test_rows_that_go_back_to_where_they_were() -> None:
         agree(model, net, {"x": rng.standard_normal((8, 3)).astype(F32), "level": levels})
 
 
+def regions(count: int) -> Net:
+    """Regions pooled from one of two maps each, and put together again, as torchvision's exporter writes it."""
+    net = Net(16)
+    maps = [net.input(name, (2, 6, side, side)) for name, side in (("fine", 12), ("coarse", 6))]
+    rois, image = net.input("rois", (count, 4)), net.input("image", (count,), I64)
+    real = net("Greater", net.input("score", (count,)), net.const(np.array(0, F32)))
+    rois, image = net("Compress", rois, real, axis=0), net("Compress", image, real, axis=0)
+    wide = net("Sub", *(net("Gather", rois, net.const(np.array(i)), axis=1) for i in (2, 0)))
+    large = net("Cast", net("Greater", wide, net.const(np.array(20, F32))), to=7)
+    size = net("Concat", net("Shape", large), net.const([6, 3, 3]), axis=0)
+    y = net("ConstantOfShape", size, value=helper.make_tensor("v", 1, [1], [0.0]))
+    for n, (x, scale) in enumerate(zip(maps, (0.25, 0.125), strict=True)):
+        found = net("Squeeze", net("NonZero", net("Equal", large, net.const(np.array(n)))), net.const([0]))
+        told = {"output_height": 3, "output_width": 3, "sampling_ratio": 2, "spatial_scale": scale}
+        pooled = net("RoiAlign", x, net("Gather", rois, found), net("Gather", image, found), **told)
+        places = net("Expand", net("Reshape", found, net.const([-1, 1, 1, 1])), net("Shape", pooled))
+        y = net("ScatterElements", y, places, pooled, axis=0)
+    net.output(net("Relu", net("Gemm", net("Flatten", y), net.weight(54, 5))), y)
+    return net
+
+
+def test_regions_of_maps() -> None:
+    net, rng = regions(20), np.random.default_rng(3)
+    model = native(net)
+    assert {"region_means", "scatter_nd"} <= {step.node.op for step in model.plan.program.steps}
+    for real in (0.5, 1, 0):
+        low = rng.uniform(0, 30, (20, 2))
+        rois = np.concatenate([low, low + rng.uniform(0, 40, (20, 2))], 1).astype(F32)
+        fed = {"fine": rng.standard_normal((2, 6, 12, 12)), "coarse": rng.standard_normal((2, 6, 6, 6)), "rois": rois}
+        fed = {name: each.astype(F32) for name, each in fed.items()} | {"image": rng.integers(0, 2, 20)}
+        agree(model, net, fed | {"score": np.where(rng.uniform(0, 1, 20) < real, 1, -1).astype(F32)})
+    with pytest.raises(fg.InputError):
+        model.run(fed | {"image": np.full(20, 2), "score": np.ones(20, F32)})
+
+
 @pytest.mark.parametrize(("side", "left"), [(600, []), (1200, ["non_zero"])])
 def test_a_result_without_a_bound_that_memory_can_hold_is_numpys(side: int, left: list[str]) -> None:
     """The first is as large as what RetinaNet finds in its widest map, of 256 x 256 pixels."""

@@ -127,6 +127,15 @@ def gather_nd(g: Bounds, node: Node) -> list[Bounded]:
     return [Bounded(value, extents, False, below)]
 
 
+@follows("roi_align")
+def roi_align(g: Bounds, node: Node) -> list[Bounded]:
+    """Each region on its own; those that are not real are of no extent, in the first image."""
+    x, (rois, images) = g.fixed(node.x), (g.take(v) for v in node.inputs[1:])
+    refuse(attr(node, "sampling_ratio") < 1 or rois.extents.keys() - {0} or rois.dims[0] != images.dims[0])
+    y = g.again(node, x, g.masked(rois, 0), indices_within(g, Bounded(x), images, [0]))[0]
+    return [Bounded(y, rois.extents)]
+
+
 @follows("scatter_elements", "scatter_nd")
 def scatter(g: Bounds, node: Node) -> list[Bounded]:
     """The result has one more row, to which updates beyond the count are written."""
@@ -148,17 +157,34 @@ def scatter(g: Bounds, node: Node) -> list[Bounded]:
     if not indices.extents:
         within = indices_within(g, data, indices, axes, last)
         return [Bounded(g.again(node, data.value, within, updates.value)[0], data.extents)]
-    safe = indices_within(g, data, indices, axes, None if each else last)
+    few = _before_spread(g, indices) if each else indices
+    safe = indices_within(g, data, few, axes, None if each else last)
     rows = data.value.type.dims[axis]
-    at = _within_or_beyond(g, indices._replace(value=safe), [data.value.type.dims[a] for a in axes])
+    at = _within_or_beyond(g, few._replace(value=safe), [data.value.type.dims[a] for a in axes])
     beyond: Any = rows if each else [rows, *[0] * (depth - 1)]
-    at = g.masked(indices._replace(value=at), beyond)
-    more = [n if a != axis else 1 for a, n in enumerate(data.value.type.dims)]
-    row = g.held(np.zeros(more, data.value.type.dtype))
-    wide = g.join([data.value, row], axis)
+    at = g.masked(few._replace(value=at), beyond)
+    at = at if few is indices else g.broadcast(at, *indices.value.type.dims)
+    written = g.again(node, _with_a_row(g, data.value, axis), at, updates.value)[0]
+    y = g.cut(written, axis, 0, rows)
+    g.memo["with a row", axis, y] = written
+    return [Bounded(y, data.extents)]
+
+
+def _before_spread(g: Bounds, indices: Bounded) -> Bounded:
+    """The indices that these are copies of along other axes, if all are real there that are copies of such."""
+    few: Bounded = g.memo.get(("spread", indices.value), indices)
+    alike = len(few.dims) == len(indices.dims) and few.extents == indices.extents
+    return few if alike else indices
+
+
+def _with_a_row(g: Bounds, data: Value, axis: int) -> Value:
+    """What updates that are not real are written to: one more row."""
+    wide: Value | None = g.memo.get(("with a row", axis, data))
+    if wide is None:
+        more = [n if a != axis else 1 for a, n in enumerate(data.type.dims)]
+        wide = g.join([data, g.held(np.zeros(more, data.type.dtype))], axis)
     refuse(wide.type.nbytes > g.limit)
-    written = g.again(node, wide, at, updates.value)[0]
-    return [Bounded(g.cut(written, axis, 0, rows), data.extents)]
+    return wide
 
 
 def _within_or_beyond(g: Bounds, indices: Bounded, dims: Sequence[int]) -> Value:

@@ -156,6 +156,7 @@ def expand(g: Bounds, node: Node) -> list[Bounded]:
         refuse(not fits)
         dims.append(want if have == 1 and not isinstance(have, Extent) else have)
     value, extents = g.broadcast(x.value, *most_of(dims)), extents_of(dims)
+    g.memo["spread", value] = x
     below = limits_of(x)
     below = below if below is not None and below.axis is None else None
     # Along new extents copies of real elements follow the last real one.

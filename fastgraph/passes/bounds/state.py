@@ -29,7 +29,7 @@ RULES = Families(__package__, {
     "shapes": "reshape flatten squeeze unsqueeze transpose expand trilu split concat one_hot depth_to_space",
     "slices": "slice strided_slice",
     "places": "pad tile resize",
-    "indices": "gather gather_elements gather_nd scatter_elements scatter_nd",
+    "indices": "gather gather_elements gather_nd scatter_elements scatter_nd roi_align",
     "sums": """
         reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum
         reduce_log_sum_exp softmax log_softmax arg_max arg_min cum_sum cum_prod layer_normalization rms_normalization

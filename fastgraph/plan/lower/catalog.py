@@ -19,7 +19,7 @@ CATALOG = {
     "plan.lower.move.gather": "gather pad center_crop_pad",
     "plan.lower.move.places": "gather_slices gather_batches gather_nd gather_elements gather reverse_sequence",
     "plan.lower.move.resize": "resize",
-    "plan.lower.move.sample": "grid_sample resample sample_boxes",
+    "plan.lower.move.sample": "grid_sample resample sample_boxes region_means",
     "plan.lower.move.scatter": "scatter_slices scatter_nd scatter_elements dynamic_update_slice tensor_scatter one_hot hardmax",
     "plan.lower.move.search": "top_k bounded_non_zero non_max_suppression box_suppression",
     "plan.lower.pointwise.along": "reduce_mean reduce_sum reduce_max reduce_min reduce_prod reduce_l1 reduce_l2 reduce_sum_square reduce_log_sum reduce_log_sum_exp arg_max arg_min cum_sum cum_prod softmax log_softmax layer_normalization rms_normalization",

@@ -79,10 +79,12 @@ def _covering(run: int, loops: Sequence[tuple[int, ...]]) -> tuple[Any, ...]:
 def sample(c: Call) -> Iterator[Reach]:
     """A point's coordinates: each axis has its own place in the grid."""
     r = c.record()
+    plane = (r.axes, r.mode, r.src_channel, r.dst_channel) == (2, 1, 4, 4)
+    need(r.pool == 1 or plane, "means of samples are taken of planes with channels last only")
     grids = parts(r.items, r.share), r.grid_item
     for at, row, column, size in c.each(r.axes, "at", "row", "column", "size"):
         need(size > 0, "an axis has no pixels")
-        yield read("grid", r.grid_size, grids, (r.rows, row), (r.columns, column), start=at)
+        yield read("grid", r.grid_size, grids, (r.rows * r.pool, row), (r.columns * r.pool, column), start=at)
 
 
 @reaches("take")

@@ -1,4 +1,4 @@
-"""Sampling images at coordinates: grid_sample, resample, sample_boxes."""
+"""Sampling images at coordinates: grid_sample, resample, sample_boxes, region_means."""
 
 from __future__ import annotations
 
@@ -8,12 +8,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....ir import FLOAT32, Node, Value
-from ....kernels.move.rows import BORDER, CUBIC, LINEAR, NEAREST, PADDED, POINT, REFLECTED, SAMPLED, ZEROS
+from ....kernels.move.rows import (
+    BORDER,
+    CUBIC,
+    LINEAR,
+    MOST_POOLED,
+    NEAREST,
+    PADDED,
+    POINT,
+    REFLECTED,
+    REGION,
+    SAMPLED,
+    ZEROS,
+)
 from ....ops.registry import attr
 from ...program import ERROR
 from ..registry import Emit, Slot, lowers
 
-LAST = ("grid_sample",)
+LAST = ("grid_sample", "region_means")
 """Operators whose results have their channels last."""
 MODES = {"nearest": NEAREST, "linear": LINEAR, "cubic": CUBIC}
 
@@ -49,7 +61,7 @@ def _spatial(node: Node) -> tuple[int, ...]:
 
 def _images_last(node: Node) -> bool:
     """Whether images have their channels last."""
-    return node.op in LAST and not attr(node, "channels_first")
+    return node.op in LAST and not node.attrs.get("channels_first")
 
 
 def _samples(node: Node) -> bool:
@@ -67,7 +79,7 @@ def _sample(e: Emit, node: Node, grid: dict[str, Any], axes: list[Axis], mode: s
     points, pixels = prod(out[1:-1] if last else out[-len(spatial) :]), prod(spatial)
     pixel, point = (4 * channels if together else 4 for together in (from_last, last))
     fields: dict[str, Any] = {"images": np.arange(images), "items": images, "share": 1}
-    fields |= {"rows": 1, "columns": points, "fold": 0, "pad": 0, **more}
+    fields |= {"rows": 1, "columns": points, "pool": 1, "fold": 0, "pad": 0, **more}
     fields |= {"src_image": 4 * channels * pixels, "src_channel": 4 if from_last else 4 * pixels}
     fields |= {"dst_item": 4 * channels * points, "dst_channel": 4 if last else 4 * points, "dst_point": point}
     every = [*axes, *[Axis(0, 0, 0)] * (SAMPLED - len(axes))]
@@ -142,3 +154,17 @@ def sample_boxes(e: Emit, node: Node, _: Any) -> None:
     outside = PADDED if attr(node, "outside") == "padded" else BORDER
     more |= {"rows": height, "columns": width, "pad": _f32(attr(node, "pad_value"))}
     _sample(e, node, _read(places), axes, attr(node, "mode"), outside, **more)
+
+
+def _at_regions(node: Node) -> bool:
+    return _at_places(node) and attr(node, "ratio") <= MOST_POOLED
+
+
+@lowers("region_means", match=_at_regions)
+def region_means(e: Emit, node: Node, _: Any) -> None:
+    """As `sample_boxes`, with several rows and columns for each of the result."""
+    (places, images), (height, width), ratio = node.operands[1:3], attr(node, "size"), attr(node, "ratio")
+    size = places.type.itemsize
+    axes = [Axis(0, size, 0), Axis(size * height * ratio, 0, size)]
+    more = {"images": images, "items": places.type.dims[0], "rows": height, "columns": width, "pool": ratio}
+    _sample(e, node, _read(places), axes, "linear", REGION, **more)
