@@ -91,6 +91,8 @@ CASES = [  # onnxruntime takes no bias beside a past, and one scale for unsigned
     ("Attention", [fed(B, S, 24), const(24, 2 * WIDTH + 48), const(2 * WIDTH + 48)],
      {"num_heads": N, "qkv_hidden_sizes": [WIDTH, WIDTH, 48], "scale": 0.3}),
     ("MultiHeadAttention", [fed(B, S, WIDTH), fed(B, N, 7, D), fed(B, N, 7, D)], {"num_heads": N, "scale": 0.2}),
+    *[("MultiHeadAttention", [fed(B, S, WIDTH), fed(B, N, 7, D), fed(B, N, 7, D), of(3 * WIDTH)], {"num_heads": N})
+      for of in (const, fed)],
     ("MultiHeadAttention", [fed(B, S, WIDTH), fed(B, 7, WIDTH), fed(B, 7, WIDTH)], {"num_heads": N}),
     *[("MultiHeadAttention", [fed(B, S, WIDTH), fed(B, 7, WIDTH), fed(B, 7, width), of(2 * WIDTH + width)],
        {"num_heads": N}) for width, of in product((2 * N, 2 * WIDTH), (const, fed))],

@@ -162,19 +162,19 @@ def _unpacked(c: Call, packed: Value, count: int) -> list[Value]:
 
 def _biased(c: Call, qkv: list[Value], bias: Value) -> list[Value]:
     """A bias of all three in a row, of which values may have another width; keys and values that are by head already
-    get none.
+    have theirs.
     """
-    if c.known_rank(qkv[1]) == 4:
-        c.unsupported("with a bias, and keys by head")
+    by_heads = c.known_rank(qkv[1]) == 4
     width, values, found = ((v.type.shape or (None,))[-1] for v in (qkv[0], qkv[2], bias))
     if isinstance(width, int):
-        if isinstance(values, int) and isinstance(found, int) and found != 2 * width + values:
+        if not by_heads and isinstance(values, int) and isinstance(found, int) and found != 2 * width + values:
             c.fail(f"expected a bias of {2 * width + values} numbers, found {found}")
         ends = [0, width, 2 * width, np.iinfo(np.int64).max]
         parts = [c("slice", bias, [start], [end], [0]) for start, end in pairwise(ends)]
     else:
         parts = c.several("split", 3, bias, axis=0, num_outputs=3)
-    return [x + part for x, part in zip(qkv, parts, strict=True)]
+    count = 1 if by_heads else 3
+    return [x + part for x, part in zip(qkv[:count], parts[:count], strict=True)] + qkv[count:]
 
 
 def by_head(c: Call, x: Value, heads: int, size: int = -1) -> Value:
