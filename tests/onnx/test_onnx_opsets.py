@@ -8,7 +8,6 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.helper import make_node as node
 
-from fastgraph.errors import UnsupportedError
 from tests.onnx.onnx_models import graph_of, info, load, one, ops, run
 
 X = np.random.default_rng(1).normal(size=(2, 3, 4, 5)).astype(np.float32)
@@ -143,8 +142,20 @@ def test_batch_normalization_of_old_forms():
     check(one("BatchNormalization", ["x"], 6, STATS, is_test=0), plain, X)
     full = {k: np.broadcast_to(v[:, None, None], X.shape[1:]) for k, v in STATS.items()}
     check(one("BatchNormalization", ["x"], 7, full, spatial=0), plain, X)
-    with pytest.raises(UnsupportedError, match="training"):
-        load(one("BatchNormalization", ["x"], 7, STATS, 5))
+
+
+@pytest.mark.parametrize("opset", [7, 13])
+def test_batch_normalization_of_more_outputs_trains(opset):
+    y, *kept, saved_mean, saved_scale = run(one("BatchNormalization", ["x"], opset, STATS, 5, momentum=0.75), X)
+    scale, b, mean, var = (v[:, None, None] for v in STATS.values())
+    axes = (0, 2, 3)
+    of_batch = X.mean(axes), X.var(axes)
+    expected = (X - of_batch[0][:, None, None]) / np.sqrt(of_batch[1][:, None, None] + 1e-5) * scale + b
+    np.testing.assert_allclose(y, expected, 1e-5, 1e-5)
+    for found, old, new in zip(kept, (mean, var), of_batch, strict=True):
+        np.testing.assert_allclose(found, old.ravel() * 0.75 + new * 0.25, 1e-5)
+    np.testing.assert_allclose(saved_mean, of_batch[0], 1e-5)
+    np.testing.assert_allclose(saved_scale, 1 / np.sqrt(of_batch[1] + 1e-5), 1e-5)  # as onnxruntime has it
 
 
 def test_scan_of_opset_8_runs_every_member_of_the_batch():

@@ -161,8 +161,9 @@ def _softmax(c: Call) -> None:
 
 
 def _batch_normalization(c: Call) -> None:
+    """Below operator set 14, more outputs than one said that it is training's form; it had two more."""
     if c.version < 14 and any(c.outputs[1:]):
-        c.unsupported("in the training form of operator sets below 14")
+        c.attrs["training_mode"], c.outputs = 1, c.outputs[:3]
     if c.version < 9 and not c.attrs.pop("spatial", 1):
         x, scale, bias, mean, var = (c.x(i) for i in range(5))
         _is(c, (x - mean) / c.sqrt(var + c.attrs.get("epsilon", 1e-5)) * scale + bias)

@@ -152,7 +152,9 @@ def _channelwise(op: str) -> Rule:
 def _batch_normalization(
     c: Call, x: Value, scale: Value, bias: Value, mean: Value, var: Value, **attrs: Any
 ) -> list[Value]:
-    """In training it is by the mean and variance of the batch, which become part of those that are kept."""
+    """In training it is by the mean and variance of the batch, which become part of those that are kept. Below operator
+    set 14 it saves the mean, too, and what distances from it are multiplied by.
+    """
     epsilon, momentum, training = attrs["epsilon"], attrs["momentum"], attrs["training_mode"]
     if training not in (0, 1):
         c.fail(f"expected training_mode to be 0 or 1, found {training}")
@@ -169,7 +171,8 @@ def _batch_normalization(
     y = c("batch_normalization", last, scale, bias, batch_mean, batch_var, epsilon=epsilon)
     pairs = ((mean, batch_mean), (var, batch_var))
     kept = [c.reshape(old, channels, allowzero=1) * momentum + new * (1 - momentum) for old, new in pairs]
-    return [c.to_first(y), *kept]
+    saved = [batch_mean, c.reciprocal(c.sqrt(batch_var + epsilon))] if c.version < 14 else []
+    return [c.to_first(y), *kept, *saved]
 
 
 def _deform_conv(c: Call, x: Value, w: Value, *_: Value | None, **attrs: Any) -> Value:
