@@ -85,6 +85,22 @@ def test_a_process_that_was_killed_has_no_turn() -> None:
         mine.close()
 
 
+def test_one_process_goes_on_soon_where_nobody_makes_its_kernels(
+    own: list[Kernel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "SOON", 0.2)
+    with another():
+        assert len(cache.objects(KERNELS[:1], TIER)) == len(own) == 1
+        first = Turns(store.folder())
+        while first.wait():
+            pass
+        assert not first.take(), "its workers have no turn"
+        code = f"{HOLD.partition('assert')[0]}turns.SOON = 0\nprint(held.take())"
+        done = subprocess.run([sys.executable, "-c", code, str(store.folder())], capture_output=True, text=True)
+        assert done.stdout == "False\n", done.stderr
+        first.close()
+
+
 def test_a_process_that_is_stopped_is_not_waited_for(own: list[Kernel], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "PATIENCE", 0.2)
     with another() as process:
