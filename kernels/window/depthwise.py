@@ -49,7 +49,9 @@ def _sums(f32: Type, kind: Type, shape: Shape, group: int) -> tuple[Shape, Calla
     users = [[(t, q) for q in range(size) for t in range(tile) if t * stride + q == j] for j in range(shape.span)]
 
     def sums_of(r: Any, where: Tile) -> list[Value]:
-        weights, bias = word.number.at(r.weights) + where.place.channel, F32.at(r.bias) + where.place.channel
+        maps, channel = where.place.maps, where.place.channel
+        (first, ldw), bias = (maps.weights, maps.ldw) if maps else (r.weights, r.c), F32.at(r.bias) + channel
+        weights = word.number.at(first) + channel
         sums = registers(constants(f32, bias, vectors) * tile)
         line, step = (where.ldx(r) * distance for distance in (r.w * r.dilation_y, r.dilation_x))
 
@@ -58,8 +60,8 @@ def _sums(f32: Type, kind: Type, shape: Shape, group: int) -> tuple[Shape, Calla
             taps: list[list[list[Value]]] = []
             for j, pixel in enumerate(spread(where.x + line * p, step, shape.span)):
                 if j < size:
-                    first = (p * size + j) * parts
-                    taps.append([constants(word, weights + r.c * (first + i), vectors) for i in range(parts)])
+                    nth = (p * size + j) * parts
+                    taps.append([constants(word, weights + ldw * (nth + i), vectors) for i in range(parts)])
                 with existing(where.columns, j):
                     found = [kind[pixel + i * f32.lanes] for i in range(vectors)]
                     values = [x.bits(I32) if paired else x.to(F32) for x in found]

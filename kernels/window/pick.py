@@ -265,8 +265,8 @@ def copy_args(params: dict[str, Any], g: Window, block: int, threads: int) -> di
     """The slots of a kernel that copies so many channels at a time, but for the scratch."""
     line = (2 if params["narrow"] else 4) * block * g.size[2]
     band = band_rows(g, block, threads, line)
-    rows = (band - 1) * g.strides[1] + g.reach[1]
-    return {"block": block, "band": band, "copied": block, "scratch_bytes": rows * line, "fetch": 0}
+    rows, taps = (band - 1) * g.strides[1] + g.reach[1], 4 * block * g.kernel[1] * g.kernel[2]
+    return {"block": block, "band": band, "copied": block, "scratch_bytes": rows * line + taps}
 
 
 def _block(tier: Tier, name: str, params: dict[str, Any], window: Window) -> int:

@@ -90,7 +90,9 @@ COPIED = Record(
         "== 0 or copied >= block",
     ),
     scratch=works(
-        "the copy", f"{_ITEM} * ((band - 1) * stride_y + (k_h - 1) * dilation_y + 1) * w * copied", when="copied > 0"
+        "the copy, behind one of the weights",
+        f"({_ITEM} * ((band - 1) * stride_y + (k_h - 1) * dilation_y + 1) * w + 4 * k_h * k_w) * copied",
+        when="copied > 0",
     ),
     scratch_bytes="bytes of it that each thread has",
 )

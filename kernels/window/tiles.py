@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..core.record import Record
 from ..gemm.tile import LINE
-from ..lang import F32, Type, Value, divide, either, outlined, over, prefetch, register, room, smaller, when
+from ..lang import F32, Type, Value, choose, divide, either, outlined, over, prefetch, register, room, smaller, when
 from .results import finish, outputs_at, walk_row
 from .window import Place, Range, low_bits, rows_inside, slots, steps, taps_inside, vectors_of
 
@@ -149,7 +149,7 @@ def _make_fetch(record: Record, kind: Type, shape: Shape) -> Callable[[Any, Plac
         r = slots(args, record)
         y_item, step = _y_item(r, kind), item * (r.ldx * r.dilation_x)
         y_step = y_item * (r.ldy * divide(r.dilation_x * shape.stride, r.stride_x))
-        for row in over(r.stride_y):
+        for row in over(choose(r.copied == 0, r.stride_y, 0) if "copied" in record else r.stride_y):
             below = x + item * (r.w * r.ldx) * ((r.k_h - 1) * r.dilation_y + 1 + row)
             _fetch(below, step, shape.tile * shape.stride, item * channels)
         _fetch(y, y_step, shape.tile, y_item * channels)

@@ -20,10 +20,13 @@ Range = tuple[Value, Value]
 
 
 class Maps(NamedTuple):
-    """The address of what an image has in row 0, column 0 and channel 0, and elements from pixel to pixel."""
+    """The address of what an image has in row 0, column 0 and channel 0, and elements from pixel to pixel; and of the
+    weights of the first tap for channel 0, and f32 from tap to tap."""
 
     x: Value
     ldx: Value
+    weights: Value
+    ldw: Value
 
 
 @dataclass(frozen=True)
@@ -127,23 +130,35 @@ def covers(
 
 
 def _maps(r: Any, place: Place, bottom: Value, kind: Type, scratch: Value) -> Maps:
-    """x, or a copy in scratch of the channels of a block in the rows that those of outputs from the place's to `bottom`
-    read."""
+    """x and the weights, or copies in scratch of the channels of a block: of the weights, and of the rows that those of
+    outputs from the place's to `bottom` read."""
     size = kind.number.size
     x, ldx = register(r.x + size * (place.image * r.h * r.w * r.ldx)), register(r.ldx)
+    weights, ldw = register(r.weights), register(r.c)
     with when(r.copied != 0):
         first = larger(place.row * r.stride_y - r.pad_y, 0)
         end = smaller((bottom - 1) * r.stride_y - r.pad_y + (r.k_h - 1) * r.dilation_y + 1, r.h)
-        source = register(kind.number.at(x.value) + (first * r.w * r.ldx + place.channel))
-        target = register(kind.number.at(scratch))
-        last = whole(place.end - place.channel - 1, kind.lanes)
-        for _ in over((end - first) * r.w):
-            for at in over(0, last + kind.lanes, 2 * kind.lanes):
-                for part in (at, smaller(at + kind.lanes, last)):
-                    kind[target.value + part] = kind[source.value + part]
-            source.value, target.value = source.value + r.ldx, target.value + r.copied
-        x.value, ldx.value = scratch - size * (first * r.w * r.copied + place.channel), r.copied
-    return Maps(x.value, ldx.value)
+        count, taps, f32 = place.end - place.channel, r.k_h * r.k_w, F32.vector(kind.lanes)
+        source = F32.at(r.weights) + place.channel
+        _copy_pixels((F32.at(scratch), r.copied), (source, r.c), (taps, count), f32)
+        below = scratch + F32.size * (taps * r.copied)
+        pixel = kind.number.at(x.value) + (first * r.w * r.ldx + place.channel)
+        _copy_pixels((kind.number.at(below), r.copied), (pixel, r.ldx), ((end - first) * r.w, count), kind)
+        x.value, ldx.value = below - size * (first * r.w * r.copied + place.channel), r.copied
+        weights.value, ldw.value = scratch - F32.size * place.channel, r.copied
+    return Maps(x.value, ldx.value, weights.value, ldw.value)
+
+
+def _copy_pixels(to: tuple[Value, Value], source: tuple[Value, Value], counts: tuple[Value, Value], kind: Type) -> None:
+    """Copy (pixels, channels of each) in vectors of a type; to, source: the first one's pointer and elements from pixel
+    to pixel."""
+    (pixels, channels), here, there = counts, register(source[0]), register(to[0])
+    last = whole(channels - 1, kind.lanes)
+    for _ in over(pixels):
+        for at in over(0, last + kind.lanes, 2 * kind.lanes):
+            for part in (at, smaller(at + kind.lanes, last)):
+                kind[there.value + part] = kind[here.value + part]
+        here.value, there.value = here.value + source[1], there.value + to[1]
 
 
 def add_column(
