@@ -69,18 +69,20 @@ def pooled_across(kind: Type, op: str) -> Callable[..., None]:
 
 
 def _columns(kind: Type, op: str, size: int, band: Band) -> None:
-    """All columns of a band: those whose windows lie inside of x in strips of vectors and single ones, then those on
-    the left and right. Where a row ends within its last vector, that begins earlier.
+    """All columns of a band: those whose windows lie inside of x in strips of vectors, pairs and single ones, then
+    those on the left and right. Where a row ends within its last vector, that begins earlier.
     """
-    r, lanes, strip = slots(band.args, POOL_ANY), kind.lanes, STRIPS.get(size, 1) * kind.lanes
+    r, lanes, most = slots(band.args, POOL_ANY), kind.lanes, STRIPS.get(size, 1)
     first = smaller(pieces(r.pad_x, lanes), pieces(r.out_w, lanes)) * lanes
     limit = smaller(r.out_w, r.w + r.pad_x - (r.k_w - 1) * r.dilation_x)
     inside = larger(limit - first, 0)
-    many = first + whole(inside, strip)
     end = choose((inside >= lanes) & (limit == r.out_w), limit, first + whole(inside, lanes))
-    for begin, stop, wide in ((first, many, strip), (many, end, lanes)):
+    begin = first
+    for wide in (vectors * lanes for vectors in (4, 2, 1) if vectors <= most):
+        stop = end if wide == lanes else first + whole(inside, wide)
         for column in over(begin, stop, wide):
             _rows(Columns(kind, op, size, r, smaller(column, end - wide), wide // lanes, True), band)
+        begin = stop
     for at in over(0, first + larger(r.out_w - end, 0), lanes):
         column = smaller(at + choose(at < first, 0, end - first), larger(r.out_w - lanes, 0))
         _rows(Columns(kind, op, size, r, column, 1, False), band)
@@ -120,7 +122,7 @@ def _rows(c: Columns, band: Band) -> None:
     r, kind, op = c.r, c.kind, c.op
     first = F32.at(r.x) + band.image * (r.h * r.w)
     wide = _columns_counted(c) if op == "average" else None
-    usual = 1.0 / ((kind(1.0) if wide is None else wide) * kind(r.k_h.to(F32)))
+    usual = 1.0 / ((kind(1.0) if wide is None else wide) * kind(r.k_h.to(F32))), _full_rows(r)
     masks = [c.inside(q) for q in range(c.size)]
 
     def pooled_row(row: Value) -> list[Value]:
@@ -154,15 +156,15 @@ def _rows(c: Columns, band: Band) -> None:
             masked(kind, r.out_w - c.column, 1, partial(_store, y, results[0]))
 
 
-def _inverse(c: Columns, usual: Value, wide: Value, row: Value, band: Band) -> Value:
-    """The inverse of how many elements an average counts; usual: that of windows with all rows."""
-    r, by = c.r, register(usual)
+def _inverse(c: Columns, usual: tuple[Value, Range], wide: Value, row: Value, band: Band) -> Value:
+    """The inverse of how many elements an average counts; usual: that of windows with all rows, and `_full_rows`."""
+    r, by, (first, end) = c.r, register(usual[0]), usual[1]
     up = row * r.stride_y - r.pad_y
     if c.size:
-        included = r.include_pad != 0
-        end = smaller(up + c.size, choose(included, r.h + r.far_pad_y, r.h))
-        high = end - choose(included, up, larger(up, 0))
-        with when(high != c.size):
+        with when(~below(row - first, end - first)):
+            included = r.include_pad != 0
+            bottom = smaller(up + c.size, choose(included, r.h + r.far_pad_y, r.h))
+            high = bottom - choose(included, up, larger(up, 0))
             by.value = 1.0 / (wide * c.kind(high.to(F32)))
         return by.value
     with when(~((up >= 0) & (up + (r.k_h - 1) * r.dilation_y < r.h))):
@@ -170,6 +172,13 @@ def _inverse(c: Columns, usual: Value, wide: Value, row: Value, band: Band) -> V
         high = rows_counted(r, Place(band.args, band.image, row, I64(0), I64(1)), (I64(0), I64(1)), rows)
         by.value = 1.0 / (wide * c.kind(high.to(F32)))
     return by.value
+
+
+def _full_rows(r: Any) -> Range:
+    """The rows of outputs all of whose windows' rows count in an average, for strides and dilations of 1."""
+    included = r.include_pad != 0
+    first = choose(included, 0, r.pad_y)
+    return first, larger(choose(included, r.h + r.far_pad_y, r.h) + r.pad_y - r.k_h + 1, first)
 
 
 def _store(y: Value, result: Value, masks: Any) -> None:
