@@ -275,6 +275,15 @@ def test_windows_between_transposes_are_done_for_some_channels_at_a_time(
         np.testing.assert_array_equal(found[0], other)
 
 
+def test_only_the_weights_of_the_channels_at_hand_need_to_be_near() -> None:
+    net = Net()
+    net.output(in_a_row(net, "dd", net.input("x", (1, 72, 19, 10)), 72))
+    few = patch.object(depth_first, "WEIGHTS", 4 * 2 * (9 + 1) * 16)  # of 16 channels
+    with few, thresholds(bands_worth=1, bands_kept=0, bands_rows=1):
+        steps = net.load().plan.program.steps
+    assert max(step.share for step in steps) < 0.25
+
+
 @each_tier
 @pytest.mark.parametrize(
     ("images", "channels", "threads", "apart"),
