@@ -57,8 +57,19 @@ def transposed_data(data: np.ndarray, perm: tuple[int, ...]) -> np.ndarray:
     return once(_transposed, data, perm)
 
 
+BAND = 16
+"""Rows of a matrix that are transposed together: NumPy alone reads a line of the cache for each element."""
+
+
 def _transposed(data: np.ndarray, perm: tuple[int, ...]) -> np.ndarray:
-    return np.ascontiguousarray(data.transpose(perm))
+    source = data.transpose(perm)
+    rows, columns = data.shape if perm == (1, 0) else (0, 0)
+    if not data.flags.c_contiguous or rows < 2 * BAND or columns > 8 * rows:
+        return np.ascontiguousarray(source)
+    made = np.empty_like(source, order="C")
+    for first in range(0, rows, BAND):
+        made[:, first : first + BAND] = source[:, first : first + BAND]
+    return made
 
 
 def converted(data: np.ndarray, dtype: np.dtype) -> np.ndarray:

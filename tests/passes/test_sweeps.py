@@ -13,6 +13,7 @@ from fastgraph.passes.layout import layout, share, sink_transposes, split_reduct
 from fastgraph.passes.stages import STAGES
 from fastgraph.plan.lower import Matches
 from fastgraph.rules.catalog import CATALOG
+from fastgraph.rules.operands import transposed_data
 from fastgraph.rules.rule import ANY, rule, rules_of
 from fastgraph.rules.sweep import Sweep, sweep
 from tests.nets import F32, Net, graph_of
@@ -133,3 +134,10 @@ def test_rules_are_found_for_the_operators_that_they_see(phase: str) -> None:
         for op in seen.split():
             assert name.rpartition(".")[2] in [rule.__name__ for rule in rules_of(phase, {op})]
         assert name.rpartition(".")[2] not in [rule.__name__ for rule in rules_of(phase, {"no operator"})]
+
+
+@pytest.mark.parametrize("shape", [(4, 7), (40, 33), (33, 300), (47, 16), (32, 0)])
+def test_matrices_are_transposed_into_memory_of_their_own(shape: tuple[int, int]) -> None:
+    data = np.arange(np.prod(shape), dtype=np.int16).reshape(shape)
+    made = transposed_data(data, (1, 0))
+    assert made.flags.c_contiguous and np.array_equal(made, data.T) and not np.shares_memory(made, data)
