@@ -1,12 +1,7 @@
 """Schemas of protobuf: those of the packages, compiled from the .proto files, and at peace with the packages."""
 
-from __future__ import annotations
-
 import importlib.util
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -18,6 +13,7 @@ from google.protobuf import descriptor_pb2
 
 from tests.mil.mil_write import Program
 from tests.onnx.onnx_models import one
+from tests.processes import python
 
 HAS_COREMLTOOLS = importlib.util.find_spec("coremltools") is not None
 needs_coremltools = pytest.mark.skipif(not HAS_COREMLTOOLS, reason="coremltools is not installed")
@@ -101,13 +97,6 @@ def saved(name: str, folder: Path) -> str:
     return str(path)
 
 
-def run(script: str, **environment: str) -> str:
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("ours_first", [True, False])
 @pytest.mark.parametrize("name", ["onnx", pytest.param("mil", marks=needs_coremltools)])
@@ -115,7 +104,7 @@ def test_works_beside_the_package_in_either_order(name: str, ours_first: bool, t
     path = saved(name, tmp_path)
     first, second = [READ, THEIRS[name]][:: 1 if ours_first else -1]
     check = "assert [n.op for n in graph.nodes] == ['relu']\nprint('ok')"
-    assert run(f"{first}\n{second}\n{check}".replace("{!r}", repr(path))).endswith("ok")
+    assert python("-c", f"{first}\n{second}\n{check}".replace("{!r}", repr(path))).endswith("ok\n")
 
 
 @pytest.mark.slow
@@ -124,7 +113,7 @@ def test_reading_a_program_imports_no_package_and_no_generated_code(tmp_path: Pa
         "\nimport sys\nprint(sorted(m for m in sys.modules if m.split('.')[0] in ('coremltools', 'llvmlite', "
         "'PIL', 'torch') or m.endswith('_pb2') and 'google' not in m))"
     )
-    assert run(script) == "[]"
+    assert python("-c", script) == "[]\n"
 
 
 @pytest.mark.slow
@@ -134,6 +123,6 @@ def test_protobuf_without_its_c_implementation_or_with_another_reads_the_same(tm
     other += "m.MessageMeta = lambda name, bases: None\n"
     script = READ.format(path) + "; graph.source = ''; print(graph)"
     pure = {"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
-    texts = [run(script), run(f"import sys\nsys.modules['google._upb._message'] = None\n{script}", **pure)]
-    texts.append(run(other + script))
+    texts = [python("-c", script), python("-c", other + script)]
+    texts.append(python("-c", f"import sys\nsys.modules['google._upb._message'] = None\n{script}", **pure))
     assert texts[0] == texts[1] == texts[2] and "relu" in texts[0]

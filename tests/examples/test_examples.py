@@ -1,11 +1,7 @@
 """What docs/examples/ shows is run, and its results are held against labels, texts, onnxruntime and NumPy."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +10,7 @@ import pytest
 
 import fastgraph as fg
 from tests.examples.encoder import encoder
+from tests.processes import python
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -129,8 +126,7 @@ def test_an_example_says_how_it_is_run(path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_example_runs_as_a_command() -> None:
-    done = subprocess.run([sys.executable, EXAMPLES / "gate.py"], capture_output=True, text=True)
-    assert done.returncode == 0 and "largest difference from NumPy" in done.stdout, done.stderr
+    assert "largest difference from NumPy" in python(EXAMPLES / "gate.py")
 
 
 @pytest.mark.slow

@@ -1,9 +1,5 @@
 """Every vector operation against its NumPy meaning in f64, on every tier."""
 
-from __future__ import annotations
-
-import subprocess
-import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -15,6 +11,7 @@ from fastgraph.kernels.lang import F32, I64, Value, over, traced
 from fastgraph.kernels.pointwise.chain import emit_chain
 from tests.kernels.harness import calling, each_tier, run, tier_params
 from tests.kernels.meanings import eval_chain
+from tests.processes import python
 
 TINY = float(np.finfo(np.float32).tiny)
 SPECIAL = np.float32(
@@ -197,7 +194,7 @@ def test_reading_the_table_loads_no_compiler():
         "import fastgraph.kernels.pointwise.rows\n"
         "sys.exit(any(m in sys.modules for m in ('llvmlite',)))"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    python("-c", code)
 
 
 def test_what_kernels_compute_their_own_way_are_operations() -> None:

@@ -1,10 +1,6 @@
 """What goes wrong with operators of users, and what goes on beside them."""
 
-from __future__ import annotations
-
 import os
-import subprocess
-import sys
 import threading
 import time
 from typing import Any
@@ -33,6 +29,7 @@ from tests.custom_ops import (
 )
 from tests.mil.mil_write import Program
 from tests.nets import Net
+from tests.processes import python
 from tests.threads import at_once
 
 
@@ -420,8 +417,7 @@ else:
 register(native=False, replace=True)
 fg.load({str(path)!r}, threads=1, isa="numpy").run({{"x": [[[1.0] * 3] * 5] * 2}})
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    python("-c", script)
 
 
 @pytest.mark.slow
@@ -441,8 +437,7 @@ assert modules == [name for name in sys.modules if name.split(".")[0] in ("numba
 fg.load({str(path)!r}, threads=1)
 assert "numba" in sys.modules
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    python("-c", script)
 
 
 def test_names_of_users_are_no_operators_of_the_graph() -> None:

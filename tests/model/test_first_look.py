@@ -1,7 +1,5 @@
 """What users look at and try first: dir, help, print, setting attributes, copies."""
 
-from __future__ import annotations
-
 import ast
 import pickle
 import pydoc
@@ -15,6 +13,7 @@ import pytest
 import fastgraph as fg
 from fastgraph.ir import Quantization, TensorType, Value
 from tests.nets import Net
+from tests.processes import python
 
 
 def negated(*shape: Any) -> Net:
@@ -61,8 +60,7 @@ def test_help_shows_it_with_its_documentation() -> None:
 
 def test_looking_imports_nothing() -> None:
     code = "import sys, fastgraph; dir(fastgraph); print([m for m in sys.modules if m.startswith('fastgraph.')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(ast.literal_eval(done.stdout)) <= {"fastgraph.errors", "fastgraph.locks"}
+    assert set(ast.literal_eval(python("-c", code))) <= {"fastgraph.errors", "fastgraph.locks"}
 
 
 def test_a_model_without_a_plan_prints_a_screen() -> None:

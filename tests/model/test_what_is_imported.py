@@ -1,11 +1,6 @@
 """What a load with a warm cache imports: no compiler, no formats and operators that the graph has not."""
 
-from __future__ import annotations
-
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +10,7 @@ import fastgraph as fg
 from fastgraph.kernels.isa.tiers import usable
 from tests.circle.write import Model as Tflite
 from tests.nets import Net
+from tests.processes import python
 
 SCRIPT = """
 import json, sys
@@ -71,10 +67,7 @@ def integers() -> bytes:
 def imported(path: Path, **env: str) -> set[str]:
     """The modules that a process imports to load a file and run it once, on a tier without tiles: with them, layers ask
     for each whether tiles suit it."""
-    env = {name: value for name, value in os.environ.items() if name != "FASTGRAPH_CHECK"} | env
-    done = subprocess.run([sys.executable, "-c", SCRIPT, path, TIER], capture_output=True, text=True, env=env)
-    assert done.returncode == 0, done.stderr
-    return set(json.loads(done.stdout))
+    return set(json.loads(python("-c", SCRIPT, path, TIER, **{"FASTGRAPH_CHECK": None, **env})))
 
 
 @pytest.mark.parametrize(("name", "net", "format"), [("m.onnx", floats(), "onnx"), ("m.tflite", integers(), "circle")])

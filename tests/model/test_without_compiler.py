@@ -1,10 +1,6 @@
 """No compiler, or one that is broken: an error that says what to do; and isa="numpy", which needs none."""
 
-from __future__ import annotations
-
-import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -22,6 +18,7 @@ from fastgraph.objects import link, store
 from tests.blocks import BLOCKS, RARE
 from tests.circle.write import Model
 from tests.nets import F32, Net
+from tests.processes import python
 from tests.quantized_blocks import QDQ, TFLITE
 
 ROOT = Path(__file__).parents[2]
@@ -30,12 +27,7 @@ SAYS = ("not in the cache", "pip install", "fastgraph kernels --build", "FASTGRA
 
 def run(script: str) -> str:
     """What a Python in which neither numba nor llvmlite can be imported prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", "import sys; sys.modules.update(numba=None, llvmlite=None)\n" + script],
-        cwd=ROOT, env=os.environ, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return python("-c", "import sys; sys.modules.update(numba=None, llvmlite=None)\n" + script)
 
 
 LOAD = """
@@ -109,10 +101,7 @@ def test_a_full_cache_needs_neither_numba_nor_llvmlite(place: Path, tmp_path: Pa
             "import fastgraph as fg; from fastgraph.demo import MODEL, held_out\n"
             "print(fg.load(MODEL, threads=1).run({'image': held_out()[0][0]})['probabilities'].view('i4'))\n"
         )
-        command = [sys.executable, "-S", "-W", "error", "-c", script]
-        done = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        printed.append(done.stdout.partition("\n"))
+        printed.append(python("-S", "-W", "error", "-c", script, cwd=tmp_path).partition("\n"))
     (first, _, computed), (second, _, again) = printed
     assert (first, second) == ("True True", "False False") and computed == again
 

@@ -1,9 +1,5 @@
 """The catalogs say where everything is: else it would be missing, or all be imported to look for it."""
 
-from __future__ import annotations
-
-import os
-import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -13,16 +9,12 @@ import pytest
 
 from fastgraph.families import Families
 from fastgraph.ops import OPS
+from tests.processes import python
 
 
 def test_catalogs_are_those_of_the_sources() -> None:
     """Of operators, lowerings and rules; in a process that has imported none of them."""
-    root = Path(__file__).parents[2]
-    env = {**os.environ, "PYTHONPATH": str(root)}
-    done = subprocess.run(
-        [sys.executable, "-m", "docs.catalog", "--check"], cwd=root, env=env, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    python("-m", "docs.catalog", "--check")
 
 
 def test_all_are_found() -> None:

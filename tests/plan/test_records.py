@@ -3,11 +3,8 @@
 MUTANTS=30000 changes that many records; the quick run changes 300, the same ones every time.
 """
 
-from __future__ import annotations
-
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -30,6 +27,7 @@ from fastgraph.plan.reach import NO_STEPS, RULES
 from fastgraph.plan.reach.records import verify_records
 from tests.nets import F32, Net
 from tests.plan.record_mutants import GRAPHS
+from tests.processes import python
 
 MUTANTS = int(os.environ.get("MUTANTS", "300"))
 SHARED = Path(__file__).parents[3] / "shared" / "models"
@@ -108,11 +106,9 @@ def test_a_loop_may_go_on_from_row_to_row() -> None:
 def test_what_does_harm_is_found() -> None:
     """Each mutant that is accepted runs without harm; of those that are not, many do harm."""
     path = os.pathsep.join((*sys.path, str(Path(__file__).parents[2])))
-    environment = os.environ | {"FASTGRAPH_CHECK": "guard", "PYTHONPATH": path}
-    command = [sys.executable, "-m", "tests.plan.record_mutants", "0", str(MUTANTS)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr[-2000:]
-    *wrong, counts = [json.loads(line) for line in done.stdout.splitlines()]
+    command = ("-m", "tests.plan.record_mutants", "0", MUTANTS)
+    said = python(*command, timeout=3600, FASTGRAPH_CHECK="guard", PYTHONPATH=path)
+    *wrong, counts = [json.loads(line) for line in said.splitlines()]
     assert not wrong, wrong
     counts = counts["counts"]
     harmful = sum(n for what, n in counts.items() if what.startswith("rejected") and "harmless" not in what)

@@ -1,13 +1,12 @@
 """fastgraph.onnxruntime in the place of onnxruntime, in processes of their own."""
 
-from __future__ import annotations
-
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.processes import python
 
 BLOCK = """
 import sys
@@ -33,11 +32,8 @@ PathFinder.find_distributions = staticmethod(lambda context=None:
 
 
 def run(code: str, *arguments: str) -> str:
-    env = os.environ | {"ORT_DISABLE_TELEMETRY": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    given = arguments or ("-c", code)
-    done = subprocess.run([sys.executable, *given], capture_output=True, text=True, env=env, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+    path = os.pathsep.join(filter(None, sys.path))
+    return python(*(arguments or ("-c", code)), ORT_DISABLE_TELEMETRY="1", PYTHONPATH=path)
 
 
 def test_all_ways_to_import_give_it():

@@ -1,10 +1,10 @@
 """`fastgraph.tflite.install`: packages that import LiteRT's modules get fastgraph's, until `uninstall`."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.processes import python
 
 CHECK = """
 import importlib.util, sys
@@ -44,7 +44,7 @@ tflite.install(force=True)
 
 
 def checked(before: str = "", after: str = "") -> None:
-    subprocess.run([sys.executable, "-c", CHECK.format(before=before, after=after)], check=True)
+    python("-c", CHECK.format(before=before, after=after))
 
 
 def test_nothing_was_imported_before() -> None:

@@ -1,15 +1,12 @@
 """Packages that are written for tflite_runtime run on fastgraph unchanged, and find the same."""
 
-from __future__ import annotations
-
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.porting.tflite_packages import wake_words
+from tests.processes import python
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +17,7 @@ def both(package: str, folder: Path) -> list[dict[str, np.ndarray]]:
     found = []
     for engine in ("litert", "fastgraph"):
         path = folder / f"{engine}.npz"
-        subprocess.run([sys.executable, "-m", "tests.porting.tflite_packages", package, engine, str(path)], check=True)
+        python("-m", "tests.porting.tflite_packages", package, engine, path)
         with np.load(path) as arrays:
             found.append(dict(arrays))
     return found

@@ -1,11 +1,8 @@
 """The executor and the pool: same bits on any number of threads, no CPU between runs, forks survived."""
 
-from __future__ import annotations
-
 import gc
 import os
 import platform
-import subprocess
 import sys
 import threading
 import time
@@ -18,18 +15,10 @@ import pytest
 from fastgraph import cpus
 from fastgraph.runtime import function, pool
 from fastgraph.runtime.pool import Runner
+from tests.processes import python
 from tests.runtime.toys import Ring, toys
 
 HERE = Path(__file__).parents[2]
-
-
-def run_script(code: str, **env: str) -> str:
-    """A fresh process's stdout; its failure is ours."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=HERE, env=os.environ | env
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 4])
@@ -244,7 +233,7 @@ print("done")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 def test_a_forked_child_has_threads_of_its_own() -> None:
     """Forked in the middle of another thread's runs; and the process ends while those go on."""
-    assert run_script(FORK) == "done\n"
+    assert python("-c", FORK, timeout=60) == "done\n"
 
 
 EXIT = """
@@ -263,7 +252,7 @@ runner.run()
 
 
 def test_a_run_after_the_pool_has_stopped_at_exit() -> None:
-    assert run_script(EXIT) == "late\n"
+    assert python("-c", EXIT, timeout=60) == "late\n"
 
 
 def test_a_stopped_pool_starts_again() -> None:

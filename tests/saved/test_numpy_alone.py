@@ -1,10 +1,7 @@
 """Where only NumPy is installed, saved programs run."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
-import sys
 import venv
 from pathlib import Path
 
@@ -15,6 +12,7 @@ import fastgraph as fg
 from fastgraph.demo import MODEL
 from tests.nets import I64, Net, feeds_for
 from tests.plan.control_nets import until
+from tests.processes import python
 from tests.saved.common import backwards, found_rows, random_feeds
 from tests.wheels import built, copied
 
@@ -82,8 +80,7 @@ class Missing:
 sys.meta_path.insert(0, Missing())
 """
     code = block + CODE.replace("if importlib.util.find_spec(name)", "if False")
-    done = subprocess.run([sys.executable, "-c", code, *files], capture_output=True, text=True)
-    assert done.stdout == "[] []\n", done.stderr
+    assert python("-c", code, *files) == "[] []\n"
 
 
 @pytest.mark.slow

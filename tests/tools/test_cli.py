@@ -1,7 +1,5 @@
 """The command line: what it prints, what it writes, how it fails."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -18,6 +16,7 @@ import fastgraph as fg
 from fastgraph.cli import main
 from fastgraph.demo import MODEL, held_out
 from tests.nets import Net
+from tests.processes import python
 
 DIGITS = str(MODEL)
 
@@ -430,7 +429,7 @@ def test_a_reader_that_leaves_is_no_error() -> None:
 
 def test_importing_the_command_leaves_the_api_alone() -> None:
     code = "import fastgraph, fastgraph.tools.engines; assert callable(fastgraph.load)"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    python("-c", code)
 
 
 @pytest.mark.parametrize("words", [

@@ -1,10 +1,6 @@
 """`fastgraph compile`, and the other commands with what it writes."""
 
-from __future__ import annotations
-
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +13,7 @@ from fastgraph.demo import MODEL
 from fastgraph.saved.container import WEIGHTS, held
 from fastgraph.tools.saved import shape_sets
 from tests.nets import Net
+from tests.processes import python
 
 
 @pytest.fixture
@@ -136,5 +133,4 @@ def test_without_its_graph(tmp_path: Path, capsys: Any) -> None:
 def test_compiled_alone(program: str) -> None:
     """The command's own process, and one that loads what it wrote."""
     code = "import fastgraph as fg, sys, numpy as np; print(fg.load(sys.argv[1])(np.ones((1, 1, 8, 8), 'f4')).shape)"
-    done = subprocess.run([sys.executable, "-c", code, program], capture_output=True, text=True, check=True)
-    assert done.stdout == "(1, 10)\n"
+    assert python("-c", code, program) == "(1, 10)\n"

@@ -1,10 +1,6 @@
 """The network that ships with fastgraph, and the command that shows it."""
 
-from __future__ import annotations
-
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +11,7 @@ import fastgraph as fg
 from fastgraph.cli import main
 from fastgraph.demo import MODEL, held_out, train
 from fastgraph.kernels.isa.tiers import TIERS, usable
+from tests.processes import python
 
 
 @pytest.mark.parametrize("tier", [tier.name for tier in TIERS])
@@ -40,9 +37,8 @@ def test_it_says_when_kernels_were_compiled(place: Path) -> None:
     """Only in the first of two processes with the same cache."""
     lines = []
     for _ in range(2):
-        command = [sys.executable, "-m", "fastgraph", "digits", "--isa", "generic"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-        lines += [line for line in done.stdout.splitlines() if line.startswith("loading")]
+        said = python("-m", "fastgraph", "digits", "--isa", "generic")
+        lines += [line for line in said.splitlines() if line.startswith("loading")]
     assert ["compiled" in line for line in lines] == [True, False]
 
 

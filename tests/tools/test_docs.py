@@ -1,8 +1,5 @@
 """What docs/ shows is done, and what pages name is there; adding.md's blocks are carried out in a copy of the tree."""
 
-from __future__ import annotations
-
-import os
 import re
 import shlex
 import shutil
@@ -17,6 +14,7 @@ from docs.imports import picture
 from docs.pages import ARCHITECTURE
 from fastgraph.cli import main
 from fastgraph.demo import MODEL, held_out
+from tests.processes import python
 from tests.tools.test_site import networks
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +51,7 @@ def test_what_is_to_be_added_can_be(tmp_path: Path) -> None:
     for folder in ("docs", "fastgraph", "kernels", "schemas", "tests"):
         ignore = shutil.ignore_patterns("__pycache__", "*.tar.xz")
         shutil.copytree(ROOT / folder, tree / folder, symlinks=True, ignore=ignore)
-    env = {**os.environ, "PYTHONPATH": str(tree), "FASTGRAPH_CACHE_DIR": str(tmp_path / "cache")}
+    env = {"PYTHONPATH": str(tree), "FASTGRAPH_CACHE_DIR": str(tmp_path / "cache")}
     tried = 0
     for block in blocks(ADDING, "(?:python)?"):
         head, _, code = block.partition("\n")
@@ -61,8 +59,7 @@ def test_what_is_to_be_added_can_be(tmp_path: Path) -> None:
             put(tree, head, code)
             continue
         command = ["-c", code] if head == "# try" else shlex.split(head)[1:]
-        done = subprocess.run([sys.executable, *command], cwd=tree, env=env, capture_output=True, text=True)
-        assert done.returncode == 0, f"{block}\n{done.stderr}"
+        python(*command, cwd=tree, **env)
         tried += 1
     assert tried >= 5
 
@@ -91,9 +88,7 @@ def test_the_python_that_needs_packages_runs(page: Path, tmp_path: Path) -> None
         pytest.importorskip(package)
     files(tmp_path)
     code = "import numpy as np\nx = np.ones((1, 4), np.float32)\n" + "\n".join(blocks(page, "py"))
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    python("-c", code, cwd=tmp_path, PYTHONPATH=str(ROOT))
 
 
 @pytest.mark.slow

@@ -1,10 +1,6 @@
 """`fastgraph kernels`: what it lists, what it compiles, and that a system that can't write needs nothing else."""
 
-from __future__ import annotations
-
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +16,7 @@ from fastgraph.kernels.core.table import kernels_of
 from fastgraph.kernels.isa.tiers import BY_NAME, TIERS, Tier
 from fastgraph.objects import store
 from fastgraph.tools import kernels
+from tests.processes import python
 
 CORE = [Kernel("execute"), Kernel("call"), Kernel("team"), Kernel("parts")]
 ROOT = Path(__file__).parents[2]
@@ -64,12 +61,11 @@ def test_a_folder_that_was_built_and_can_only_be_read_is_all_that_a_load_needs(
         "import fastgraph as fg; from fastgraph.demo import MODEL, held_out\n"
         "print(fg.load(MODEL, isa='generic', threads=1).run({'image': held_out()[0][0]})['probabilities'].shape)"
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script], cwd=ROOT, env=os.environ, capture_output=True, text=True
-    )
-    for path in [place, *place.rglob("*")]:
-        path.chmod(0o700)
-    assert done.returncode == 0, done.stderr
+    try:
+        python("-W", "error", "-c", script)
+    finally:
+        for path in [place, *place.rglob("*")]:
+            path.chmod(0o700)
     assert {path: path.read_bytes() for path in place.rglob("*.o")} == files
 
     assert main(["kernels", "--isa", "generic", "--build"]) == 0

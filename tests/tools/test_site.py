@@ -1,13 +1,10 @@
 """The pages of the site: what is made for it, that both sides of migrating.md give the same, and that errors which
 troubleshooting.md names are ones that there are."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import re
 import shutil
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -22,6 +19,7 @@ import fastgraph as fg
 from docs import site
 from tests.circle import write
 from tests.mil.mil_write import Program
+from tests.processes import python
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -126,9 +124,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     if not all(importlib.util.find_spec(name) for name in ("mkdocs", "material", "mkdocstrings_handlers")):
         pytest.skip("mkdocs-material or mkdocstrings is not installed")
     where = ["-f", ".ci/mkdocs.yml", "-d", str(tmp_path / "site")]
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", *where]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    python("-m", "mkdocs", "build", "--strict", *where)
     page = (tmp_path / "site" / "api" / "index.html").read_text(encoding="utf-8")
     assert "fastgraph.loading.load" in page and "trusted" in page
     shutil.rmtree(tmp_path / "site")

@@ -1,7 +1,5 @@
 """The wheel: all that is needed is in it, nothing else. It works from anywhere, as do a checkout and a link to one."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -14,6 +12,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from tests.processes import python
 from tests.wheels import built, copied
 
 ROOT = Path(__file__).parents[2]
@@ -89,15 +88,11 @@ def test_it_works_from_any_directory(
     interpreter's own packages but for the ones that fastgraph needs.
     """
     path = [str(sites[kind])] + [sysconfig.get_paths()[name] for name in ("purelib", "platlib")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path)}
     where = sites[within] if within else tmp_path
 
     def run(*arguments: str) -> list[str]:
-        done = subprocess.run(
-            [sys.executable, "-S", *arguments], cwd=where, env=environment, capture_output=True, text=True, timeout=120
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()
+        said = python("-S", *arguments, cwd=where, timeout=120, PYTHONPATH=os.pathsep.join(path))
+        return said.splitlines()
 
     package, kernels, *rest = run("-c", USE, str(sites[kind] if kind == "editable" else tmp_path))
     assert Path(package).is_relative_to(sites[source]) and Path(kernels).is_relative_to(sites[source])
