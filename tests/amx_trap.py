@@ -4,8 +4,6 @@ There they are illegal instructions and raise SIGILL. The handler here, native c
 they mean in memory and goes on behind them: slowly, but fast enough for whole networks.
 """
 
-from __future__ import annotations
-
 import ctypes
 import platform
 import signal

@@ -1,7 +1,5 @@
 """Well-known blocks of networks: `BLOCKS[name](net)` writes one into a `Net`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Settings of the whole suite; the summary counts what this CPU could not run."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Operators of users for tests: one to register, networks that have some, what to ask of a plan."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

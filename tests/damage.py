@@ -1,7 +1,5 @@
 """Damage to files of any format: bytes that change, and fields of protobuf messages that get another value."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Memory in which something lies already, as plans find it that take turns in one block."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

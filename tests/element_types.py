@@ -1,7 +1,5 @@
 """Arrays of every element type with numbers at its edges, and graphs of single operators."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ That is so where there is no VNNI; its documentation of quantization says so, an
 Weights of u8, 128 more with zero points of 128 more, stand for the same numbers and are summed exactly.
 """
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

@@ -11,8 +11,6 @@ endless. Memory may grow by 4 times the file beyond what the graph's values take
 tries that many of each format, and prints what goes wrong with a command that repeats it.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

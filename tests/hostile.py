@@ -1,7 +1,5 @@
 """Inputs that a careful caller would not feed: not finite, extreme, out of any range, empty."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

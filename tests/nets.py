@@ -1,7 +1,5 @@
 """Small ONNX models for tests: a builder, and the three ways to run one (onnxruntime, the references, the plan)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

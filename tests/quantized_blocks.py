@@ -2,8 +2,6 @@
 outputs, `QDQ[name](net)` writes one into a `Net`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

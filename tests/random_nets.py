@@ -1,7 +1,5 @@
 """Random compositions as examples that hypothesis draws: files in ONNX's f32, with what to feed them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext

@@ -1,7 +1,5 @@
 """How work grows with a model: Python calls, counted, as time depends on the machine."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from types import FrameType

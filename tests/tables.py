@@ -1,7 +1,5 @@
 """Tables of cases as text: an entry a line, of columns between bars; lines that begin with two blanks go on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

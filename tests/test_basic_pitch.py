@@ -1,7 +1,5 @@
 """One network in three formats: Basic Pitch, which hears notes in music, gives the same answer in each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -3,8 +3,6 @@
 FUZZ_INPUTS=50000 tries that many of each format; without it 1,000, the same ones every time.
 """
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 

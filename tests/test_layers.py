@@ -1,7 +1,5 @@
 """Folders are layers: who may import whom is declared in docs/imports.py, and modules import nobody in circles."""
 
-from __future__ import annotations
-
 from graphlib import CycleError, TopologicalSorter
 
 import pytest

@@ -1,7 +1,5 @@
 """TensorFlow Lite files and Core ML programs of many operators load in linear work, and run right."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ $FASTGRAPH_ZOO is a folder that bench/zoo/make_onnx.py wrote; other files are lo
 shared/models.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

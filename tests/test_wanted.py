@@ -1,7 +1,5 @@
 """The set of kernels is closed: it is small, and no network wants one that is not in it. Nothing is compiled here."""
 
-from __future__ import annotations
-
 import pytest
 
 from fastgraph.demo import MODEL

@@ -1,7 +1,5 @@
 """Functions that several threads call at the same time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

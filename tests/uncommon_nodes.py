@@ -1,7 +1,5 @@
 """Nodes of operators that rules write by others, as graphs: for golden texts, and to see that each rule applies."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

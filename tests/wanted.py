@@ -10,8 +10,6 @@ Prints what no plan could be made of, and for each row of the table how many of 
 when a plan failed or wanted a kernel that the table does not list, and when a tier lists more than GOAL.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

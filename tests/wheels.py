@@ -1,7 +1,5 @@
 """Distributions made of a copy of the tree, with this interpreter's setuptools."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

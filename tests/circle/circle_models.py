@@ -1,7 +1,5 @@
 """Model files of others that tests read where they lie, beside the repository, and how results are compared."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

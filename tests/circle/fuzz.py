@@ -5,8 +5,6 @@
 Input n is a seed file, damaged as random numbers from n say.
 """
 
-from __future__ import annotations
-
 import random
 from contextlib import suppress
 from functools import cache

@@ -1,7 +1,5 @@
 """Quantized average pools: halves are rounded away from the stored number 0, as TFLite's integer kernels do."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Results whose extents depend on data, of files as TensorFlow Lite's converter writes them: native, and LiteRT's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

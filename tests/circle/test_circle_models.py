@@ -1,7 +1,5 @@
 """Samsung ONE's onert-micro test models: each gives the reference of its test header, each invalid one is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Circle's own operators and weight formats, against plain formulas."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Constants of every form that files have them in: as they are stored, and as the graph holds them."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sub-graphs, variables, tables and seeded random numbers: against LiteRT, or against plain arithmetic."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

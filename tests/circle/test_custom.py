@@ -1,7 +1,5 @@
 """Custom operators and rare builtin ones: against LiteRT where it has them, else plain formulas."""
 
-from __future__ import annotations
-
 import math
 from struct import pack
 from typing import Any

@@ -1,7 +1,5 @@
 """Operators on every element type that LiteRT's kernels take: what it computes is read here, and gives the same."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from typing import Any

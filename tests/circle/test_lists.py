@@ -1,7 +1,5 @@
 """Loops over lists of tensors as TensorFlow's converter writes them: native, and to the bit as LiteRT runs them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -4,8 +4,6 @@ MLPerf Tiny's and TensorFlow's networks are looked for beside the repository; $F
 ones, made by bench/zoo/make_tflite.py.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Operators and options that neither test_element_types nor a model file covers, against LiteRT's reference kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """What a file says becomes what the graph says: types, names, operators; and errors that say where."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from flatbuffers import flexbuffers

@@ -1,7 +1,5 @@
 """Samsung ONE's recipes, as .tflite and .circle: all run, and agree with LiteRT's reference kernels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -2,8 +2,6 @@
 have, in random sizes, and NumPy computes nothing of them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What lives from run to run: variables and seeded numbers; and sub-graphs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

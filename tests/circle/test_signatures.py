@@ -1,7 +1,5 @@
 """The table of operators: what each entry says is so, and files that don't keep to it are told what was expected."""
 
-from __future__ import annotations
-
 import inspect
 from contextlib import suppress
 from importlib import import_module

@@ -1,7 +1,5 @@
 """StableHLO's operators that TensorFlow Lite has: slices, windows, bits, against LiteRT."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

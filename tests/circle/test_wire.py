@@ -1,7 +1,5 @@
 """Schemas against the tables made of them and against LiteRT's own; FlatBuffers and FlexBuffers, sound and damaged."""
 
-from __future__ import annotations
-
 import random
 import re
 from struct import pack_into, unpack_from

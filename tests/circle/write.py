@@ -7,8 +7,6 @@ w = m.const(np.ones((2, 4), np.int8), quant=(0.1, 0))
 data = m.bytes([y])
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

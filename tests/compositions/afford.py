@@ -4,8 +4,6 @@ A plan whose kernels cost too much is run by the operators' references, node by 
 gives each value. That tells as much of passes and of plans as kernels do, but nothing of kernels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

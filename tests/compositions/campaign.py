@@ -10,8 +10,6 @@
 --log FILE               failures, coverage and the next seed are kept there: a campaign can be resumed
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

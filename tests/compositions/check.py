@@ -1,7 +1,5 @@
 """One file that holds a composition, against other engines and against itself."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The composition of a seed: some blocks one after the other, heads, and outputs where one does not expect them."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Blocks with branches, loops and recurrent layers of all kinds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

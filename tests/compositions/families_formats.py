@@ -1,7 +1,5 @@
 """Blocks of operators that TensorFlow Lite and Core ML have beside ONNX: rare_kinds.py."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from .grow import Grow

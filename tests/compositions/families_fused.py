@@ -1,7 +1,5 @@
 """Blocks in the words of newer operator sets and of onnxruntime's optimizers: attention, norms, fused layers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Blocks on images (N, C, H, W); some do for volumes. Each gives a value of the same rank; Misfit when it fits not."""
 
-from __future__ import annotations
-
 from .grow import Grow
 
 

@@ -1,7 +1,5 @@
 """Blocks on values of any rank: views of views, chains in place, values with many readers, rare operators."""
 
-from __future__ import annotations
-
 from .grow import Grow
 from .shapes import TESTS
 

@@ -1,7 +1,5 @@
 """Blocks that read and write at places: gathers, scatters, sorting, sampling, triangles, boxes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Blocks on sequences (N, T, C). Each gives a value of the same rank; Misfit when it does not fit there."""
 
-from __future__ import annotations
-
 from .grow import Grow
 
 

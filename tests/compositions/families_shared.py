@@ -1,7 +1,5 @@
 """Blocks that read the same constants several times: in other operators, along other windows, on other values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from .grow import Grow

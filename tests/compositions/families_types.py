@@ -1,7 +1,5 @@
 """Blocks that compute in other element types, between casts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

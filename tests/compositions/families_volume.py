@@ -1,7 +1,5 @@
 """Blocks on volumes (N, C, D, H, W): three-dimensional layers, and work on the images that a volume is made of."""
 
-from __future__ import annotations
-
 from .families_image import dense_block, excite, inverted, modern, residual
 from .grow import Grow
 

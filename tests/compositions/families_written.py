@@ -1,7 +1,5 @@
 """Blocks of operators that have no kernel: what other operators write them as."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

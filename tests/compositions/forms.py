@@ -1,7 +1,5 @@
 """A composition in one of the forms that files have, with what other engines make of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What is tried with a seed: a composition, in which form, and which other plans of it."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """An ONNX model whose inputs have as many rows as the run computes: all that follows is planned when they are known."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 from onnx import TensorProto, helper

@@ -7,8 +7,6 @@ some layers may be a part of BFLOAT16_TOLERANCE off. One whose results leap, or 
 further off, and then it counts that all its steps are right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Scales and zero points for the values of a composition, as a converter would choose them from a run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from zlib import crc32
 

@@ -1,7 +1,5 @@
 """Each operator of a composition in TensorFlow Lite's operators."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from math import prod

@@ -1,7 +1,5 @@
 """Convolutions, pools and products of a composition in TensorFlow Lite's operators."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from .composition import Op, Shape

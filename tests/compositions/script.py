@@ -1,7 +1,5 @@
 """A failing composition as a script that runs beside the tests."""
 
-from __future__ import annotations
-
 from .composition import Composition
 
 SCRIPT = """\

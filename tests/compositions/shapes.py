@@ -17,8 +17,6 @@ nodes ...                operators of ONNX's own: nodes.py; more that are rare: 
 inside ...               branches and loops: inside.py
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import prod
 from typing import Any

@@ -1,7 +1,5 @@
 """Make a composition that fails smaller, as long as it fails in the same way."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 

@@ -4,8 +4,6 @@
 still too much is run by references (afford.py). Others are drawn by `python -m tests.compositions --new`.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path

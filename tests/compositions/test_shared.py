@@ -1,7 +1,5 @@
 """Constants that several operators read: one in the files, and never one for another in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which constants of a composition are the same one, or have the same numbers."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager

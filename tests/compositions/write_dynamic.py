@@ -1,7 +1,5 @@
 """A composition as an ONNX model whose layers round activations by their range at run time."""
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import TensorProto
 

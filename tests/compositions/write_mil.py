@@ -1,7 +1,5 @@
 """A composition as a Core ML program, in f32 or f16."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The operators of rare_kinds.py that Core ML has."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

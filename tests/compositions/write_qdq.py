@@ -1,7 +1,5 @@
 """A composition as an ONNX model of 8-bit numbers: pairs of QuantizeLinear and DequantizeLinear around everything."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from .composition import Composition, Const, Op

@@ -1,7 +1,5 @@
 """A composition as an ONNX model of operators on 8-bit numbers, each with its operands' and results' parameters."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from .composition import Op

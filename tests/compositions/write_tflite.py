@@ -4,8 +4,6 @@ A value is held in up to four tensors: as it is or with channels last, in reals 
 wants is made of what there is, by TRANSPOSE, QUANTIZE and DEQUANTIZE.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ run where tests.amx_trap is used; with EMULATE_TILES=1 they are this CPU's wides
 with products of float16. Objects have a cache of their own.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """A small text encoder with random weights: embeddings, one layer of masked attention, a feed-forward layer."""
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 

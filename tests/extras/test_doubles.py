@@ -1,7 +1,5 @@
 """Norms and rare functions of f64 by kernels; tests/functions has all others, on every tier."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

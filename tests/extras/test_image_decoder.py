@@ -1,7 +1,5 @@
 """ImageDecoder beside Pillow; ONNX's own cases are in tests/ops/test_node_cases.py."""
 
-from __future__ import annotations
-
 import io
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """lstm_sequence with parameters that its kernel does not take is a scan that gives what its reference gives."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Random numbers by kernels: the streams of the references, and the moments of what no seed fixes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

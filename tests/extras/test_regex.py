@@ -1,7 +1,5 @@
 """Regular expressions: as onnxruntime's RegexFullMatch, which is RE2, and in time linear in the text."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

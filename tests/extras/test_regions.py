@@ -1,7 +1,5 @@
 """Regions of images, and convolutions that read where they are told: against onnxruntime and the references."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

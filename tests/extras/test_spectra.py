@@ -4,8 +4,6 @@ An f32 transform of n elements is off by some roundings of the largest result: 2
 of a factor of n that is multiplied with at once.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

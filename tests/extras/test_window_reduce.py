@@ -1,7 +1,5 @@
 """Reductions over windows, and pads between elements, against loops over windows and elements."""
 
-from __future__ import annotations
-
 from itertools import product
 from random import Random
 from typing import Any

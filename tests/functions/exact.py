@@ -2,8 +2,6 @@
 of float32 and float16 (a test holds it against mpmath). At infinities they are what their formula gives.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from functools import partial

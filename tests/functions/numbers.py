@@ -1,7 +1,5 @@
 """The numbers that functions are tried on, and how far a result is from the true one."""
 
-from __future__ import annotations
-
 import numpy as np
 from mpmath import mp
 

@@ -1,7 +1,5 @@
 """Functions that formats have and the graph composes of others, on float32 of every exponent."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

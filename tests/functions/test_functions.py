@@ -1,7 +1,5 @@
 """Functions of one number against exact arithmetic, on all numbers: within the bounds that docs/numerics.md gives."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Functions of two numbers: on all pairs of special numbers, and on numbers of every exponent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

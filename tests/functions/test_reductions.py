@@ -2,8 +2,6 @@
 arithmetic; where docs/numerics.md says that sums or squares overflow on the way, what that leads to.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The builder of graphs: what it writes computes what NumPy computes from the same expression."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The graph: printing, copying, pruning, replacing, what sub-graphs capture, and what `check` refuses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Named tuples as typing has them."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

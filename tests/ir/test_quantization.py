@@ -1,7 +1,5 @@
 """Scales below 0 turned: the same reals by scales that are not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A call of an attention kernel over arrays in any layout, and its meaning by the operator's reference."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Geometries of convolutions for tests, and the sums of their windows in f64."""
 
-from __future__ import annotations
-
 from itertools import product
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Build a kernel for a tier, call it over guarded memory, hand back what it wrote."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """What int8 kernels must store, to the bit, and random layers for them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What vector operations and chains of them mean in NumPy, in the type of their arrays: with f64 they are an oracle."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Perform a planned move over guarded memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

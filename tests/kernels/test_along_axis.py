@@ -1,7 +1,5 @@
 """Reductions, softmax, normalizations and places of extremes along an axis against NumPy in f64."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """amx_conv and amx_dynamic against NumPy: any geometry, guarded memory; and its machine code."""
 
-from __future__ import annotations
-
 import re
 from random import Random
 from typing import Any

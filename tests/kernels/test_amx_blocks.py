@@ -1,7 +1,5 @@
 """amx_blocks against NumPy: weights in a few bits by rows of f32, on AMX tiles."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

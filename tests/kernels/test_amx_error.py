@@ -1,7 +1,5 @@
 """Six products of bf16 for one of f32: errors beside those of a chain of f32, and what depends on a number of x."""
 
-from __future__ import annotations
-
 from random import Random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """amx_real against NumPy: any geometry, guarded memory, f32 rounded to bf16 or split into two or three."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

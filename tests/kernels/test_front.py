@@ -1,7 +1,5 @@
 """Kernels' Python as machine code does what Python does."""
 
-from __future__ import annotations
-
 import ctypes
 import random
 import re

@@ -1,7 +1,5 @@
 """Products and convolutions of f32 against float64 NumPy: any shape and stride, each ending, every tier, guards."""
 
-from __future__ import annotations
-
 from itertools import product
 from math import ceil
 from random import Random

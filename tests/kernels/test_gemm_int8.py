@@ -1,7 +1,5 @@
 """Products and convolutions of bytes against their formula, to the bit: any shape, zero point and result, each tier."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import ceil
 from random import Random

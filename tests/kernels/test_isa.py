@@ -1,7 +1,5 @@
 """What instruction sets write: each operation beside its NumPy meaning, and the instruction that it promises."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

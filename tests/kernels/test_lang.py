@@ -1,7 +1,5 @@
 """Values with operators: what they compute, how they pass through numba, and what their mistakes say."""
 
-from __future__ import annotations
-
 import ctypes
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Kernels are written in their language: values compute, and what is traced takes few operands."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

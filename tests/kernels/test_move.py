@@ -1,7 +1,5 @@
 """Copies, permutations, pads and tables against NumPy: any axes, element sizes and threads, in guarded memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Weights as bf16: which of its two neighbors a number becomes, and what stays."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Products and convolutions of pairs of bf16: sums of rounded operands, results in f32 or rounded, guards."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Gathers and scatters at places read at run time, alone, against NumPy."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The elementwise kernels against NumPy: broadcasting, strided rows, stored numbers, tables and casts, guarded."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Recurrent layers: all steps of a layer, and packing of weights, against the operators' references."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`python -m tests.replay` tells kernels that are the same from those that are not."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Resize kernels against their tables' NumPy meaning; the tables against onnxruntime and ONNX's reference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Walked chains give the bits of the same chain as one expression, and what NumPy says where that is exact."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

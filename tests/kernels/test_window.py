@@ -1,7 +1,5 @@
 """Depthwise convolutions and pools of f32 against sums and maxima in f64, and averages against onnxruntime."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Depthwise convolutions and pools of bytes against the sums and maxima they stand for, bit by bit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """winograd against float64 NumPy: any map and padding, extras, every tier, guarded memory; what is chosen when."""
 
-from __future__ import annotations
-
 from itertools import product
 from math import prod
 from random import Random

@@ -1,7 +1,5 @@
 """Tables of chains for kernels that a test calls itself: words with the addresses of what lies in this process."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Sliding windows for tests: random shapes, and every tap of a window as a plain array."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random

@@ -11,8 +11,6 @@ the operator's. What its programs give was computed by NumPy and PyTorch. operat
 coremltools defines, the operator sets in which it (re)defines each, and whether fastgraph has them: "done", or why not.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -6,8 +6,6 @@ Input n is the zip archive of a seed package, damaged as random numbers from n s
 of its files, the archive. Seeds that are a bare model file are damaged likewise.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from functools import cache

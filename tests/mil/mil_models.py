@@ -1,7 +1,5 @@
 """Programs with inputs and outputs that tests read where they lie, and how results are compared."""
 
-from __future__ import annotations
-
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path

@@ -10,8 +10,6 @@ Parameters are names of values, arrays and Python scalars (written as constants)
 result is that of the first named operand, unless told.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

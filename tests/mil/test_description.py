@@ -1,7 +1,5 @@
 """Inputs and outputs as the model's description says: shapes, types, images, defaults, labels; and the command line."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

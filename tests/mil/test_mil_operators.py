@@ -1,7 +1,5 @@
 """All operators that coremltools defines: each has a rule, which a program checks, or is listed with the reason."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

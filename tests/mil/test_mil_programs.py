@@ -1,7 +1,5 @@
 """The programs of coremltools' own operator tests: all run, and give what those tests expect of Core ML."""
 
-from __future__ import annotations
-
 import pytest
 
 import fastgraph as fg

@@ -1,7 +1,5 @@
 """Programs to graphs: names, scopes, types, constants of every kind, functions, states; and what is wrong with them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

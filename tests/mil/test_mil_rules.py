@@ -1,7 +1,5 @@
 """Rules of main operators where coremltools' programs don't lead: open extents, what it can't write, bad parameters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

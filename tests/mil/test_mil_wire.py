@@ -1,7 +1,5 @@
 """Models of other kinds than programs, and what is no model at all."""
 
-from __future__ import annotations
-
 import pytest
 
 from fastgraph.errors import ModelError, UnsupportedError

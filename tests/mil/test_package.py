@@ -1,7 +1,5 @@
 """Where a model is: folders, zip archives, single files, bytes; and paths that lead elsewhere."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

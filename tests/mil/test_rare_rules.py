@@ -1,7 +1,5 @@
 """Rules of rarer operators: indices that are wrong at run time, open extents, integers that stay, bad parameters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

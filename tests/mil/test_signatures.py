@@ -1,8 +1,6 @@
 """What signatures say of Core ML operators, held against programs of each: parameters that are missing or of another
 kind are named, and rows become the operator that they name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

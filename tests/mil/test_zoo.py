@@ -4,8 +4,6 @@ $FASTGRAPH_ZOO is a folder that bench/zoo/make_mil.py wrote. Weights of 8 bits a
 packages, decompressed by coremltools.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a loaded model does: running, feeding, shapes, and what it says when something does not fit."""
 
-from __future__ import annotations
-
 import gc
 import io
 import re

@@ -1,7 +1,5 @@
 """What callers hand in: converted where no number changes, else refused with a next step that works when taken."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Models that ask for the impossible: an error that says so, at once, and the process goes on."""
 
-from __future__ import annotations
-
 import time
 import tracemalloc
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Models that share plans and run at the same time; models that pickle."""
 
-from __future__ import annotations
-
 import copy
 import multiprocessing
 import pickle

@@ -1,7 +1,5 @@
 """Operators of users in each format, and on the command line."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Operators of users: where they run, and all that a node may have."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 import pytest

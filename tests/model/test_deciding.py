@@ -1,7 +1,5 @@
 """Inputs whose values decide shapes: plans are made for these, and nothing is left to the host."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Shapes that depend on data, control flow, and values that are no tensors: after or between native work."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

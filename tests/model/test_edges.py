@@ -1,7 +1,5 @@
 """Other outputs than the file's, and floats for quantized inputs and outputs."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from typing import Any

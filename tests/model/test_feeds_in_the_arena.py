@@ -1,7 +1,5 @@
 """Feeds that lie in memory that the run writes, as views of outputs do: what they are at the call counts."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """What is found where a model's file should be: only regular files are read, and nothing waits for them."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What fuzzing found, in its smallest form: such models are refused, or run as the references do, without warnings."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Files of other kinds are named, with the way from them to a model that is read."""
 
-from __future__ import annotations
-
 import io
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Programs that are kept from load to load: the second load of a file plans nothing."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Inputs and outputs that no plain NumPy array is: element types that NumPy lacks, sequences, optionals."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Large files that are no models: refused by their first bytes, and what they hold is not read."""
 
-from __future__ import annotations
-
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, BinaryIO

@@ -1,7 +1,5 @@
 """Loads are linear in the number of nodes, whatever their form, and graphs of twenty thousand nodes run right."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

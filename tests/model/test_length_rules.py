@@ -1,7 +1,5 @@
 """Random chains of the operators that rules of lengths know, beside onnxruntime: one plan runs all lengths."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

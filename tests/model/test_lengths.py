@@ -1,7 +1,5 @@
 """Shapes that are new in each run: one plan serves many lengths, and gives what plans of their own give."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a file may cost while it is loaded: small files that ask for much load within the limits, or are refused."""
 
-from __future__ import annotations
-
 import tracemalloc
 from typing import Any
 

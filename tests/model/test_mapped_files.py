@@ -1,7 +1,5 @@
 """Large files: mapped, with the results of those that are read; refused at once when they are something else."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

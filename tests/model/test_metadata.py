@@ -1,7 +1,5 @@
 """What a file says of itself, and signatures of TensorFlow Lite files that are chosen by key."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

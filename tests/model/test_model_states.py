@@ -1,7 +1,5 @@
 """States: what a graph keeps from run to run."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A model's run ends by its timeout and by Ctrl-C, also in loops that have no end; the model can be run again."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What does not fit is refused when a model is loaded or, where only a run knows it, when it is fed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

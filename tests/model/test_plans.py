@@ -1,7 +1,5 @@
 """Models whose input shapes are open: which plans are kept, what they share, and that each is a fresh load's."""
 
-from __future__ import annotations
-
 import gc
 import random
 import tracemalloc

@@ -1,7 +1,5 @@
 """What `precision` says goes from `load` to plans, files and tools."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Random networks whose operands of shapes are fed, and change from run to run, against onnxruntime."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

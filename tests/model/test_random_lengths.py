@@ -1,7 +1,5 @@
 """Random networks with open extents: a plan for many lengths gives what plans for each of them give."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import suppress
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Random networks with open extents: what was planned before leaves no trace in a plan."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The environment's settings: what they may be, and what is said of anything else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

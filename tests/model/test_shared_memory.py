@@ -1,7 +1,5 @@
 """Plans of one model take turns in one block of memory: whatever lies there, each gives what a fresh load gives."""
 
-from __future__ import annotations
-
 import gc
 import random
 import weakref

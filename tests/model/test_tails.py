@@ -1,7 +1,5 @@
 """Networks whose later layers have as many rows as the first ones compute: planned when these are known."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import patch

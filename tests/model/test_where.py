@@ -1,7 +1,5 @@
 """Errors of a run name the file, the node, what was expected and what to do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What tests of onnxruntime's own operators share: operands, a net run by it and here, the steps that NumPy took."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

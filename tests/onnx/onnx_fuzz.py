@@ -6,8 +6,6 @@ Input n is a small model, our own or one of the onnx package's node cases, chang
 types, attributes, wiring, operators, constants, where external data lies; or the bytes of the file.
 """
 
-from __future__ import annotations
-
 import random
 from contextlib import suppress
 from functools import cache

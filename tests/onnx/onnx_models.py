@@ -1,7 +1,5 @@
 """Small ONNX models for the tests of the frontend."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Small ONNX models to damage."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import warnings

@@ -1,7 +1,5 @@
 """Operators beyond ai.onnx against onnxruntime: a table of nodes, each a network of its own."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -1,7 +1,5 @@
 """onnxruntime's attention operators against onnxruntime; the parts are kernels' work."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Operators beyond ai.onnx that onnxruntime's CPU kernels lack, against what they are composed of; and refusals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

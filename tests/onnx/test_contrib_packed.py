@@ -1,7 +1,5 @@
 """Weights in a few bits against onnxruntime."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

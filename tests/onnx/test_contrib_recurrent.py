@@ -1,7 +1,5 @@
 """Dynamically quantized LSTM layers against onnxruntime, which rounds their inputs and states to 8 bits, too."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Layers of integers against onnxruntime: what its quantize_dynamic writes, and their sums by themselves."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Bad files give a ModelError that says what and where, and nothing else."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import warnings

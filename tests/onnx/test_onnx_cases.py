@@ -1,7 +1,5 @@
 """Signatures against those that are registered, and the real files beside the repository."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

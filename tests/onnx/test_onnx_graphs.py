@@ -1,7 +1,5 @@
 """Names and scopes: inputs, outputs, order, functions, sub-graphs."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

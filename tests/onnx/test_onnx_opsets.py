@@ -1,7 +1,5 @@
 """Older operator sets mean the same in their newest form: against onnxruntime, by hand where it refuses."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnxruntime
 import pytest

@@ -1,7 +1,5 @@
 """Every way in which a TensorProto holds its elements, against onnx.numpy_helper."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

@@ -1,7 +1,5 @@
 """Networks that onnxruntime's quantizer wrote, against onnxruntime: no NumPy. tests/compositions draws others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ Rounding is coarse and what follows spreads it: a number that lies between two s
 are held against what rounding itself does to them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Ensembles of trees, against onnxruntime: every comparison, way of scoring and kind of input."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any

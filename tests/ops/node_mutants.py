@@ -5,8 +5,6 @@ with ("ok", outputs), ("refused", message) or ("wrong", what): in processes of t
 sense may crash the one that runs it.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import random

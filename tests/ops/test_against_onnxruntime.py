@@ -1,7 +1,5 @@
 """References of windows against onnxruntime on random attributes; resizes have test_resize_operator.py."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

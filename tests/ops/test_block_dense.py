@@ -1,7 +1,5 @@
 """block_dense: what it makes of types that make no sense, and its weights against a loop over codes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Nodes that make no sense are refused by inference, with the operator and what was expected in the message."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The facts that operators state hold of their references, for random operands; steps mean what kernels compute."""
 
-from __future__ import annotations
-
 from itertools import permutations, product
 from typing import Any
 

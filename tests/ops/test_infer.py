@@ -1,7 +1,5 @@
 """Inference against the references: random nodes get one shape from both; unknown extents mislead nobody."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

@@ -4,8 +4,6 @@ what is answered onnxruntime answers too, with the same numbers.
 `EXAMPLES=50 pytest tests/ops/test_mutants.py` goes on for half an hour.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import re

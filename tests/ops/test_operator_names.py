@@ -1,7 +1,5 @@
 """Every operator that something in fastgraph/ is said of by name is one that is defined."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Quantization at its ends: scales and numbers that are no use to a network, but have an answer. As onnxruntime."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Numbers that a quantization can't store, and scales along an axis, where data is only moved. As onnxruntime."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

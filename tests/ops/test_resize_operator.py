@@ -1,7 +1,5 @@
 """A resize that is folded, computed by the reference or run by a kernel picks the same pixels as onnxruntime."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Random networks whose shapes depend on data: what makes such values, and what follows on them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

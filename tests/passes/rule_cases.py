@@ -1,7 +1,5 @@
 """Graphs of single operators that rules write as others, with what they are fed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """GELU that a file spells out becomes one step, and only GELU."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

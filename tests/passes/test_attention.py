@@ -1,7 +1,5 @@
 """ONNX's own cases of attention and of what turns its inputs, planned: kernels compute all that is f32."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Values whose extents depend on data are planned at the most that there may be: right for every extent, and native."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sums of convolutions of one value: random ones, against onnxruntime and against their being left apart."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

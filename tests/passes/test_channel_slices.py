@@ -1,7 +1,5 @@
 """Convolutions of few channels read them as slices of a volume; the results are onnxruntime's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

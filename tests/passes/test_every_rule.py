@@ -8,8 +8,6 @@ oracles are ONNX's recorded results (ops/test_node_cases.py), LiteRT (circle/), 
 other engines (extras/). A test looks that each is named there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from inspect import getclosurevars
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Gathers at constant places become slices and shuffles; what they give is onnxruntime's, and no table is read."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

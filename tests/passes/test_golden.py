@@ -3,8 +3,6 @@
 `pytest --golden` rewrites the files; read the diff before you commit it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

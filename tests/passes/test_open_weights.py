@@ -1,7 +1,5 @@
 """Convolutions whose weights or bias are made at run time are native, and what onnxruntime computes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

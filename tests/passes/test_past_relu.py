@@ -1,7 +1,5 @@
 """Single numbers behind a ReLU, which become part of the layer before it, and those that can't."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

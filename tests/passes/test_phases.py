@@ -1,7 +1,5 @@
 """Transposed convolutions of groups, as convolutions of their phases, against onnxruntime."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pools between transposes are those of single planes; the results are onnxruntime's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

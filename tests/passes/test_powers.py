@@ -1,7 +1,5 @@
 """Powers that are products give what onnxruntime gives, at infinities, zeros and NaN, too."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every stage keeps the meaning: on random networks the graph after it gives what the graph before it gave."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

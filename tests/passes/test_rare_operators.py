@@ -1,7 +1,5 @@
 """Operators that few networks have are steps that kernels run, and give what onnxruntime and the references give."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

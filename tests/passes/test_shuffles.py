@@ -1,7 +1,5 @@
 """Channels that a pixel shuffle takes apart are computed in its order, and moved together; the results are the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

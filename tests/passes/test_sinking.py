@@ -1,7 +1,5 @@
 """Transposes sink through operators by their layouts, and vanish where they meet their inverse."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

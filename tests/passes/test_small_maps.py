@@ -1,7 +1,5 @@
 """Convolutions of maps that are smaller than their windows, against onnxruntime."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

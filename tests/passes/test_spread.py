@@ -1,7 +1,5 @@
 """Operands that were expanded for an elementwise operator, which repeats them itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

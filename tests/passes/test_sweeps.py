@@ -1,7 +1,5 @@
 """Passes say whether they changed a graph, and what they leave out would have changed nothing."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

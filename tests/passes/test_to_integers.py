@@ -1,7 +1,5 @@
 """Integer arithmetic out of quantized graphs: results stay what they are, and integers take the place of reals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Few rows times a turned matrix: its rows are read where they lie, and it is not turned."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

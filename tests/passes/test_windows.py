@@ -1,7 +1,5 @@
 """Windows that have no kernel, written by other operators: against onnxruntime, and NumPy where that lacks the type."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Activations of 16 bits as rounded reals: the same steps as if they were stored, also at their limits."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Graphs of a few nodes by kernels alone, beside their references."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """ONNX networks with control flow: what random ones do not have, by hand, and these."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

@@ -7,8 +7,6 @@ bytes around what belongs to its node, from SLACK bytes after its end on. Prints
 and does harm, and then the counts.
 """
 
-from __future__ import annotations
-
 import json
 import mmap
 import os

@@ -3,8 +3,6 @@
 So nothing adds up from node to node, and what is allowed is the rounding of one node.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Depthwise layers of few channels, whose vectors run across pixels, against onnxruntime: bands, gaps, threads."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The models that choose between six products of bf16, Winograd and multiply-adds, beside what was measured."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

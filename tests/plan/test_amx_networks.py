@@ -1,7 +1,5 @@
 """Networks on the tier `amx`, with the CPU's tiles or in memory: right step by step, the bits of the tier without."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Attention from files: as an operator, and as products and a softmax; native, and as onnxruntime has it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

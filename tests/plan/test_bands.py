@@ -1,8 +1,6 @@
 """Blocks around a depthwise layer, with sums of all kinds inside, layers and pools in a row, and the transposes at a
 network's edges, give in bands what they give layer after layer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial

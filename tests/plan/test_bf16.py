@@ -2,8 +2,6 @@
 of f16), or one where it is bfloat16; of pairs in vectors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import nullcontext
 from random import Random

@@ -1,7 +1,5 @@
 """Blocks of real networks: on every ISA tier, step by step, and without copies where views do."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

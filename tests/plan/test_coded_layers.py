@@ -1,7 +1,5 @@
 """Products of few rows by stored bytes that nothing multiplies as integers: the bytes are what is read."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import Any
 

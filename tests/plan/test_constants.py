@@ -1,7 +1,5 @@
 """Constants are put one after the other: whole, apart, aligned, with zeros between them and behind the last."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Control flow as steps of the program: against onnxruntime, and beside the references."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

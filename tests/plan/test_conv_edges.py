@@ -1,7 +1,5 @@
 """Outputs of a convolution whose taps lie in its map are read without a band, strips along the edges with one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Transposed convolutions without overlap are products that are stored where they belong in y; with it, convolutions
 that compute outputs a stride apart."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Loops whose body may end them: native, and what the rounds gave as onnxruntime has it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

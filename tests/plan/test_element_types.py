@@ -1,7 +1,5 @@
 """Arithmetic on every element type is native, and what the references say: to the bit for single operations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

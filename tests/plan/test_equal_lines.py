@@ -1,7 +1,5 @@
 """Pixels whose bf16 are lines of equal length on AMX tiles, in all layers that tiles multiply."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

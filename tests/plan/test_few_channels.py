@@ -1,7 +1,5 @@
 """Convolutions of few output channels, whose neighbors in a row are computed together, against onnxruntime."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Operators that become others: by kernels, as LiteRT computes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Each freedom that a plan has can be taken from it: the plan is another one, and gives the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

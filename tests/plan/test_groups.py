@@ -1,7 +1,5 @@
 """Convolutions in groups of few channels, by the kernel of such groups and as ones of fewer groups: the same bits."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

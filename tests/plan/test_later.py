@@ -1,7 +1,5 @@
 """Chains that are walked behind blocks of a product's rows, in place of its tiles."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

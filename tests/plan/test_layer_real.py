@@ -1,7 +1,5 @@
 """Layers of bytes whose results stay reals: what training toolkits write, which round the inputs of layers only."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Buffers near the threads that write them: plans stay safe and the same, and so do bits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

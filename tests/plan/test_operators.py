@@ -1,7 +1,5 @@
 """Einsums, normalizations, reductions and others: native in each form, and as onnxruntime has them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 from typing import Any

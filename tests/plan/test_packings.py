@@ -1,7 +1,5 @@
 """Constants that plans make of a model's weights: what they are made of is their key, so layers may share weights."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import importlib

@@ -1,7 +1,5 @@
 """Reading and writing at places, sorting and sampling run native, as in onnxruntime, on one and on three threads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from random import Random

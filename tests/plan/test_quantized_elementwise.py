@@ -1,7 +1,5 @@
 """Elementwise nodes over quantized values: what kernels compute against the references."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Quantized layers, windows and rounded activations by integer kernels, within a step of their references on reals."""
 
-from __future__ import annotations
-
 import sys
 from types import FrameType
 from typing import Any

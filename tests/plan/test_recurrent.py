@@ -1,7 +1,5 @@
 """Recurrent layers as kernels compute them, against the references, and onnxruntime where it has what is drawn."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 from random import Random

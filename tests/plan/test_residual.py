@@ -1,7 +1,5 @@
 """Residual sums of bytes at the ends of layers on tiles: the bits of a layer and a sum, each rounded by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Slices of what lies outside of a loop by the number of the round: native, as onnxruntime computes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

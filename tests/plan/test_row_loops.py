@@ -1,7 +1,5 @@
 """Loops over parts of unknown lengths, as EmbeddingBag is exported: native, and as onnxruntime computes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

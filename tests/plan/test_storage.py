@@ -1,7 +1,5 @@
 """Where values lie is what the links say, and values that are said to lie apart have no byte in common."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

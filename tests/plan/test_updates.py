@@ -1,7 +1,5 @@
 """Updates written over their operand where nothing reads that later: the same as in a copy of it."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Windows that end in a chain: an operand in whose memory the result is written is read before it is gone."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnxruntime
 import pytest

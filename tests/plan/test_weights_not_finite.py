@@ -1,7 +1,5 @@
 """NaN and infinity among the weights of a convolution reach the same results on any number of threads."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

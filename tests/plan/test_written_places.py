@@ -1,7 +1,5 @@
 """Operators that no ONNX file has by themselves, at places and on boxes: native, as by their references."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 from typing import Any

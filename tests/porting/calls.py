@@ -1,7 +1,5 @@
 """Calls that onnxruntime and fastgraph.onnxruntime both get, and the networks that they are made on."""
 
-from __future__ import annotations
-
 import tempfile
 import threading
 from collections.abc import Callable

@@ -4,8 +4,6 @@ python tests/porting/packages.py NAME                          # with onnxruntim
 python -m fastgraph.onnxruntime tests/porting/packages.py NAME # with fastgraph in its place
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

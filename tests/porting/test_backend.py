@@ -1,7 +1,5 @@
 """`fastgraph.backend`: the onnx package's interface, and its own suite of tests against it."""
 
-from __future__ import annotations
-
 import unittest
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Packages run their own examples with onnxruntime and with fastgraph in its place, and find the same."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """The same calls of onnxruntime and of fastgraph.onnxruntime: the same results, and exceptions of the same name."""
 
-from __future__ import annotations
-
 import os
 import warnings
 

@@ -1,7 +1,5 @@
 """What fastgraph.onnxruntime does where onnxruntime differs, or can't be asked."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -1,7 +1,5 @@
 """`fastgraph.tflite` beside LiteRT's own interpreter: what each call gives, and what it raises."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from struct import pack

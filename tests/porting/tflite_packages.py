@@ -3,8 +3,6 @@
 python -m tests.porting.tflite_packages openwakeword|basic_pitch litert|fastgraph results.npz
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Quantized networks against the float ones, and onnxruntime on the same files."""
 
-from __future__ import annotations
-
 import json
 import logging
 from pathlib import Path

@@ -5,8 +5,6 @@ differ are compared after simplification, and then as machine code. Exit code: 0
 is new; 1 otherwise; 2 for wrong use.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections import defaultdict

@@ -4,8 +4,6 @@ PYTHONPATH names the source tree. This one file runs on sources of another commi
 the same for long.
 """
 
-from __future__ import annotations
-
 import gc
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Whether two IR texts are the same: as texts, after simplification, as machine code."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from functools import cache

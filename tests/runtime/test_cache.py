@@ -1,7 +1,5 @@
 """The object cache: built once, kept, checked, shared; and what it never does: run what it didn't write."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import shutil

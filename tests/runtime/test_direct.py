@@ -1,7 +1,5 @@
 """Feeds that are read where they lie, and results that are made where they are handed out, are what copies are."""
 
-from __future__ import annotations
-
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from mmap import PAGESIZE

@@ -1,7 +1,5 @@
 """Kernels' objects are linked without LLVM as LLVM links them; others are told apart, and damage is noticed."""
 
-from __future__ import annotations
-
 import ctypes
 import platform
 import struct

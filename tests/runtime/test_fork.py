@@ -1,7 +1,5 @@
 """A process may fork while its other threads run, load or compile: the child can do all that too."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """FASTGRAPH_CHECK=guard: buffers and constants lie between pages that nobody may touch; results are the same."""
 
-from __future__ import annotations
-
 import ctypes
 import faulthandler
 import mmap

@@ -1,7 +1,5 @@
 """Jumps between the steps of a table, on one thread and on teams."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

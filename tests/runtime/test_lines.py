@@ -1,7 +1,5 @@
 """Lines that shapes lie on, and the room around them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Results in the caller's arrays are what `run` gives, wherever these lie, and without a copy where that is sound."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any

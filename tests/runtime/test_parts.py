@@ -1,7 +1,5 @@
 """Names, rows, linking, memory and progress: the small parts under the runtime."""
 
-from __future__ import annotations
-
 import io
 import sys
 

@@ -1,7 +1,5 @@
 """Kernels that came with the package: found before the cache, where they were made of the sources that are there."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

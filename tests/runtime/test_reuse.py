@@ -1,7 +1,5 @@
 """Results are the caller's own, though memory of those that nobody holds any more is used again."""
 
-from __future__ import annotations
-
 import gc
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs are stopped between steps, by a deadline or by what the handler of a signal raises; the next run is right."""
 
-from __future__ import annotations
-
 import ctypes
 import platform
 import signal

@@ -1,7 +1,5 @@
 """Shares are dealt out: who is not scheduled keeps nobody waiting, and who comes late disturbs nothing."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os

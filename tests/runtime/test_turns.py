@@ -1,7 +1,5 @@
 """No more processes compile at once than there are CPUs; nobody waits for one that is gone or does nothing."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

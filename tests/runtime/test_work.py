@@ -1,7 +1,5 @@
 """Which runs are worth a team: by products, by weights that come from memory, and by the run before."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

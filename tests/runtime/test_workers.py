@@ -1,7 +1,5 @@
 """Several processes compile what one load misses."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

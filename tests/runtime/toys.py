@@ -1,7 +1,5 @@
 """Small kernels to run: each reads what other threads wrote, so that a missing barrier shows."""
 
-from __future__ import annotations
-
 from functools import cache, cached_property
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the tests of saved programs share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

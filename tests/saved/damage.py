@@ -9,8 +9,6 @@ and other names for it, as nothing but a checksum can tell.
 tries that many in this process, `python -m tests.saved.damage campaign FIRST COUNT` in others, which may crash.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import tempfile

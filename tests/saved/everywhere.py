@@ -6,8 +6,6 @@ Tests of messages that name files, of plans' own objects and of modules that a l
 pass.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of saved programs taken apart and put together again, with checksums that are right."""
 
-from __future__ import annotations
-
 import json
 import struct
 from pathlib import Path

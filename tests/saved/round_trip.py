@@ -1,7 +1,5 @@
 """A model, saved and loaded again: the same inputs and outputs, and the same bits from run to run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Saved programs with all kernels of their tiers: shapes that they have no plan for need no compiler."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

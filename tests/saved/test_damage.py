@@ -1,7 +1,5 @@
 """Files that are damaged, foreign, or of other versions: each says what it is, and what to do."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

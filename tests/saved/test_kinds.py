@@ -1,7 +1,5 @@
 """Models of all kinds, saved: open shapes, values that decide shapes, states, lists, text, images, labels, edges."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a file is once it is loaded: mapped, shared by processes, and what it was when it was opened."""
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess

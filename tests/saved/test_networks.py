@@ -1,7 +1,5 @@
 """Networks of all kinds give the same bits once they are saved: those of other tests, and random ones."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from contextlib import suppress

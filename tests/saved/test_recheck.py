@@ -1,7 +1,5 @@
 """Words that were changed and have their checksums again: a load that checks refuses those that reach elsewhere."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A saved program gives the bits of the model that it was saved from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch

@@ -1,7 +1,5 @@
 """What `save` refuses, and that a file is whole or not there."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tiers and thread counts: those that a file has code and plans for, and those that are asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

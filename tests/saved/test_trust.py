@@ -1,7 +1,5 @@
 """Whose machine code is run: of files that only this user or the system's owner can have written, or as he says."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

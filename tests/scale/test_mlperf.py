@@ -1,7 +1,5 @@
 """MLPerf LoadGen: what engines are given, what a summary says, and a run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

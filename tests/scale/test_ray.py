@@ -1,7 +1,5 @@
 """Networks on Ray: what a batch becomes, without Ray and with a local one."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Measurements of these tests have a quiet core, whoever shares it."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -1,7 +1,5 @@
 """`fastgraph inspect --asm`: the call of a step by names, and the machine code of its kernel."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`fastgraph bench --cold`: whole processes, and what they say of themselves."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace

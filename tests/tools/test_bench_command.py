@@ -1,7 +1,5 @@
 """`fastgraph bench`: figures, agreement, peers that are absent."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`fastgraph bench --diff`: what got slower, what is noise, what can't be compared."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

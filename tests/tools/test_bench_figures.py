@@ -1,7 +1,5 @@
 """Statistics, energy, environment and forms of output of `fastgraph bench`."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`fastgraph bench --streams`: all streams of an engine at once, engines in turns."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

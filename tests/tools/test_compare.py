@@ -1,7 +1,5 @@
 """`compare` pairs what belongs together in networks of any format, and names the layer that a fault was put into."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

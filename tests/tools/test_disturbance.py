@@ -1,7 +1,5 @@
 """Rounds that other programs disturbed: thrown away by `fastgraph bench`, refused when too few are left."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`fastgraph run --expect`, and ONNX's test data as inputs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What commands feed models, and the floats of quantized edges."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

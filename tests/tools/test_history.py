@@ -1,7 +1,5 @@
 """The course of figures over commits: what a line keeps, and where steps are."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Images as inputs: reading, resizing, scaling, and what is no image."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Bursts on a core that a neighbor shared: which rounds count is a matter of series of probes alone."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`fastgraph inspect --host`: what NumPy computes of many files, without compiling or running any."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What files say of images and audio in their metadata, what becomes of them by it, and feeds from standard input."""
 
-from __future__ import annotations
-
 import io
 import sys
 from base64 import b64decode

@@ -1,7 +1,5 @@
 """`fastgraph profile`: its table, its sums, the limits beside it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What the README shows is run."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

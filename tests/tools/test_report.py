@@ -1,7 +1,5 @@
 """Pages with charts: whole HTML, nothing from elsewhere, names of all kinds, the numbers that were measured."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What bench/roofline.py prints."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """bench/sweep.py: its layers are networks that all engines read alike, and its figures are those of its lines."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

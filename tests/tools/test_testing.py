@@ -1,7 +1,5 @@
 """`fastgraph.testing.benchmark_model` in pytest-benchmark: what it measures, notes and checks."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Text for people: numbers of things, tables as wide as the terminal."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The commands on real .tflite files, which are looked for beside the repository."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Traces for Perfetto: the fields that its format documents, times that fit in one another, names of all kinds."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`verify` names the step whose kernel is wrong, and no other; and finds nothing where nothing is."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError
