@@ -40,6 +40,7 @@ def summed_across(kind: Type) -> Callable[..., None]:
     def outputs(args: Value, thread: Value, threads: Value) -> None:
         r = slots(args, DEPTHWISE_ANY)
         bands, height, end = pieces(r.out_h, r.band), wide_tile(tier(), STRIP), r.out_w * r.c
+        whole = I64(0), r.out_w
 
         def all_bands(size: int) -> None:
             for unit in over(*share(r.n * bands, thread, threads)):
@@ -51,9 +52,9 @@ def summed_across(kind: Type) -> Callable[..., None]:
                         for way, most in zip(ways, (FEW, height), strict=True):
                             with way:
                                 for begin in over(0, end, STRIP * kind.lanes):
-                                    _tile(kind, size, Place(args, image, first, begin, end), most, count)
+                                    _tile(kind, size, Place(args, image, first, begin, end, whole), most, count)
                     for row in over(first, first + count):
-                        walk_row(DEPTHWISE_ANY, Place(args, image, row, I64(0), r.c))
+                        walk_row(DEPTHWISE_ANY, Place(args, image, row, I64(0), r.c, whole))
 
         cases(r.k_h, {size: partial(all_bands, size) for size in UNROLLED_ROWS}, partial(all_bands, 0))
 

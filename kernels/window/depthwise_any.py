@@ -64,7 +64,7 @@ def _tiles(tier: Tier, record: Record, vectors: int, repeated: bool, out: str | 
     def row_of_outputs(place: Place) -> None:
         r = slots(place.args, record)
         begin, planes, rows = taps_inside(r, place, number.size)
-        for column in over(0, r.out_w, wide):
+        for column in over(*place.columns, wide):
             left = column * r.stride_x - r.pad_x
             x = begin + number.size * (left * r.ldx)
             for channel in over(place.channel, place.end, vectors * kind.lanes):
@@ -83,7 +83,7 @@ def _tiles(tier: Tier, record: Record, vectors: int, repeated: bool, out: str | 
         tile = Sums(kind, r, left, across, grouped, load, sums, vectors)
         for row, taps in window_rows(r, number.at(x) + channel, planes, rows, weights):
             _add_row(tile, row, taps)
-        size, count = STORES[out] if out else F32.size, smaller(r.out_w - column, wide)
+        size, count = STORES[out] if out else F32.size, smaller(place.columns[1] - column, wide)
         outputs = outputs_at(r, place, column, count, size=size)
         if out:
             finish_sums(record, place, outputs, sums.values(), out)

@@ -30,8 +30,9 @@ def make_depthwise_window(tier: Tier, wide: bool) -> Callable:
     def row_of_outputs(place: Place) -> None:
         r = slots(place.args, DEPTHWISE_INT8)
         apart = choose(remainder(r.stride_x, r.dilation_x) == 0, 1, r.dilation_x)
-        for first in over(smaller(apart, r.out_w)):
-            for at in over(first, r.out_w, apart * tile):
+        left, right = place.columns
+        for first in over(left, smaller(left + apart, right)):
+            for at in over(first, right, apart * tile):
                 outputs(r, place, at, apart, divide(r.stride_x * apart, r.dilation_x))
 
     def outputs(r: Any, place: Place, at: Value, apart: Value, step: Value) -> None:
@@ -59,7 +60,7 @@ def make_depthwise_window(tier: Tier, wide: bool) -> Callable:
         first = (image * r.out_h + row) * r.out_w + at
         for t in reversed(range(tile)):
             # What is no output goes to the place of the first, which is written after it.
-            there = choose(at + apart * t < r.out_w, apart * t, 0)
+            there = choose(at + apart * t < place.columns[1], apart * t, 0)
             target = r.y + channel + (first + there) * r.ldy
             store_some(rounded(scaled(sums[t].values(), factors)), U8.at(target), r.c)
 

@@ -39,6 +39,8 @@ LEAST_ROWS = 3
 """Rows of y for each thread, at least, where threads share them and not the channels."""
 UNEVEN = 1.15
 """So much more work than the mean has no thread then."""
+LEAST_COLUMNS = 16
+"""Columns of y for each thread, at least, where they share these instead, as in maps of one long row."""
 BLOCK, LONG_BLOCK = 128, 512
 """Channels of a pixel that are computed before the next pixels, and in pools of few rows or of bytes: memory is faster
 in longer runs, and pixels a power of two apart fall into few sets of the cache."""
@@ -210,12 +212,14 @@ def lies_across(window: Window, ldx: int, ldy: int) -> bool:
     return window.flat and window.channels == ldx == ldy == window.strides[2] == 1 and window.out[2] > 1
 
 
-def pool_int8_args(tier: Tier, op: str, window: Window, ratio: float, include_pad: bool) -> dict[str, int]:
+def pool_int8_args(
+    tier: Tier, op: str, window: Window, threads: int, ratio: float, include_pad: bool
+) -> dict[str, int]:
     """The slots of pool_int8 that follow from the window and op: "max", "average" or "sum"; ratio: scale of x by scale
     of y.
     """
     return {
-        **window_args(tier, "pool_int8", {}, window), "block": LONG_BLOCK, "band": 1,
+        **window_args(tier, "pool_int8", {}, window, threads), "block": LONG_BLOCK, "band": 1,
         "average": int(op == "average"), "include_pad": int(op == "average" and include_pad),
         "ratio": struct.unpack("<q", struct.pack("<d", ratio))[0],
     }  # fmt: skip
@@ -241,9 +245,11 @@ def window_args(
     window = window.flattened() if name in ("depthwise_any", "depthwise_int8_any") else window.near_taps()
     shapes, slots = window.slots(), row(name).args
     found = {slot: shapes[slot] for slot in slots if slot in shapes}
-    if "block" in slots:
+    if "run" in slots:
         found["block"] = _block(tier, name, params, window)
-        found["band"] = band_rows(window, found["block"], threads)
+        found["run"] = run_columns(window, threads)
+        sharing = threads if found["run"] == window.out[2] else 1
+        found["band"] = band_rows(window, found["block"], sharing)
     if "fetch" in slots:
         found["fetch"] = int(_map_bytes(params, window) > near)
     if "copied" in slots:
@@ -266,7 +272,8 @@ def copy_args(params: dict[str, Any], g: Window, block: int, threads: int) -> di
     line = (2 if params["narrow"] else 4) * block * g.size[2]
     band = band_rows(g, block, threads, line)
     rows, taps = (band - 1) * g.strides[1] + g.reach[1], 4 * block * g.kernel[1] * g.kernel[2]
-    return {"block": block, "band": band, "copied": block, "scratch_bytes": rows * line + taps}
+    whole = {"block": block, "band": band, "run": g.out[2]}
+    return {**whole, "copied": block, "scratch_bytes": rows * line + taps}
 
 
 def _block(tier: Tier, name: str, params: dict[str, Any], window: Window) -> int:
@@ -294,14 +301,27 @@ def band_rows(g: Window, block: int, threads: int, row: int = 0) -> int:
     row = row or 4 * g.size[2] * g.channels
     fits = max(4, (L2 // 2 // row - g.kernel[1]) // g.strides[1] + 1)
     rows = g.out[0] * g.out[1]
-    own = -(-rows // threads)
-    if g.images % threads and own >= LEAST_ROWS and idle(rows, threads) < UNEVEN:
+    if _shares_rows(g, threads):
+        own = -(-rows // threads)
         return max(band for band in range(1, min(own, fits) + 1) if own % band == 0 or 2 * band <= fits)
     bands = max(1, -(-rows // fits))
     units = g.images * -(-g.channels // block)
     if units % threads and units * bands < 8 * threads:
         bands = -(-bands // threads) * threads
     return max(1, -(-rows // bands))
+
+
+def run_columns(g: Window, threads: int) -> int:
+    """Columns of y to compute before the next: all, unless images or rows are too few for the threads."""
+    out_w = g.out[2]
+    alone = g.images % threads == 0 or _shares_rows(g, threads) or out_w < LEAST_COLUMNS * threads
+    return out_w if alone else -(-out_w // threads)
+
+
+def _shares_rows(g: Window, threads: int) -> bool:
+    """Whether threads share the rows of each image."""
+    rows = g.out[0] * g.out[1]
+    return g.images % threads > 0 and -(-rows // threads) >= LEAST_ROWS and idle(rows, threads) < UNEVEN
 
 
 def _tile(out_w: int, size: int, products: int) -> int:

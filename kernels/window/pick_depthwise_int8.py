@@ -204,7 +204,7 @@ def _taps(name: str, params: dict[str, Any], tier: Tier, k_h: int, k_w: int) -> 
 def depthwise_int8_args(tier: Tier, name: str, params: dict[str, Any], window: Window, threads: int) -> dict[str, int]:
     """The slots of a planned kernel that follow from the window: all but addresses, strides of pixels and the layer's
     zero points and bounds."""
-    found = window_args(tier, name, params, window)
+    found = window_args(tier, name, params, window, 1 if "size" in params else threads)
     if name in ("depthwise_int8", "depthwise_int8_window"):
         band = _band(tier, window, params, threads) if "size" in params else 1
         found |= {"block": 4 * tier.lanes, "band": band}

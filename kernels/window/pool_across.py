@@ -169,7 +169,9 @@ def _inverse(c: Columns, usual: tuple[Value, Range], wide: Value, row: Value, ba
         return by.value
     with when(~((up >= 0) & (up + (r.k_h - 1) * r.dilation_y < r.h))):
         rows = steps_inside(r.h, up, r.dilation_y, r.k_h)
-        high = rows_counted(r, Place(band.args, band.image, row, I64(0), I64(1)), (I64(0), I64(1)), rows)
+        high = rows_counted(
+            r, Place(band.args, band.image, row, I64(0), I64(1), (I64(0), r.out_w)), (I64(0), I64(1)), rows
+        )
         by.value = 1.0 / (wide * c.kind(high.to(F32)))
     return by.value
 

@@ -73,12 +73,12 @@ def pooled_any(record: Record, kind: Type, op: str) -> Callable[[Place], None]:
         reach = (r.k_w - 1) * r.dilation_x + 1
         several = divide(brought(ROOM - reach, ROOM), r.stride_x) + 1
         most = choose(r.stride_x > reach * 2, 1, several)
-        for column in over(0, r.out_w, most):
+        for column in over(*place.columns, most):
             for channel in vectors_of(r, place, kind):
                 here = replace(place, channel=channel)
                 left = column * r.stride_x - r.pad_x
                 x = begin + size * (left * r.ldx + channel)
-                count = smaller(r.out_w - column, most)
+                count = smaller(place.columns[1] - column, most)
                 _pool_group(Group(kind, op, record, place.args, x, left, planes, rows, high, sums), count)
                 finish_rows(record, here, outputs_at(r, here, column, count, size=size), kind, sums)
         walk_row(record, place)

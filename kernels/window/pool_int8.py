@@ -55,7 +55,7 @@ def _averages(kind: Type, place: Place) -> None:
     r = slots(place.args, POOL_INT8)
     begin, rows = rows_inside(r, place, U8.size)
     y = r.y + (place.image * r.out_h + place.row) * r.out_w * r.ldy
-    for column in over(r.out_w):
+    for column in over(*place.columns):
         left = column * r.stride_x - r.pad_x
         columns = steps_inside(r.w, left, r.dilation_x, r.k_w)
         elements = (rows[1] - rows[0]) * (columns[1] - columns[0])

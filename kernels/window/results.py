@@ -150,11 +150,13 @@ def _store_rows(r: Any, place: Place, out: Outputs, rows: Value, result: Callabl
 
 
 def walk_row(record: Record, place: Place) -> None:
-    """Walk the chain, where there is one, over a row of outputs by channels, whose sums lie where results do."""
+    """Walk the chain, where there is one, over the columns of a row of outputs by channels, whose sums lie where
+    results do."""
     if "walk" not in record:
         return
     r, e = slots(place.args, record), _epilogue(place.args, record)
-    pixel, ldy = place.row * r.out_w, 4 * r.ldy
+    left, right = place.columns
+    pixel, ldy = place.row * r.out_w + left, 4 * r.ldy
     y = r.y + (place.image * (r.out_d * r.out_h * r.out_w) + pixel) * ldy + 4 * place.channel
-    area = Area(place.image, pixel, place.channel, r.out_w, place.end - place.channel)
+    area = Area(place.image, pixel, place.channel, right - left, place.end - place.channel)
     walk_from(e, area, Lines(y, ldy), Lines(y, ldy))

@@ -47,6 +47,7 @@ def _windows(maps: Record, planes: str = "> 0", k_w: str = "> 0", block: str = "
         dilation_z=number("planes from tap to tap", "> 0"),
         pad_z="planes of padding before x",
         band=number("rows of y computed for a block of channels before the next; any gives the same bits", "> 0"),
+        run=number("columns of y likewise", "> 0"),
         block=number("channels computed for a row before the next row", block),
     )  # fmt: skip
 

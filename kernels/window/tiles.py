@@ -86,8 +86,9 @@ def tiles(
         spacing = divide(r.dilation_x * shape.stride, r.stride_x)
         before = -(r.pad_x * (place.maps.ldx if place.maps else r.ldx))
         x = kind.number.at(begin) + before
-        for first in over(smaller(spacing, r.out_w)):
-            for column in over(first, r.out_w, spacing * shape.tile):
+        left, right = place.columns
+        for first in over(left, smaller(left + spacing, right)):
+            for column in over(first, right, spacing * shape.tile):
                 all_channels(r, Tile(place, x, column, rows, None, spacing, planes, high))
         walk_row(record, place)
 
@@ -108,12 +109,12 @@ def _all_channels(
     def all_channels(r: Any, where: Tile) -> None:
         place, start = where.place, where.column * r.stride_x
         left = start - r.pad_x
-        last = where.column + where.spacing * (tile - 1)
-        inside = (left >= 0) & (last < r.out_w) & (left + r.dilation_x * (shape.span - 1) < r.w)
+        last, right = where.column + where.spacing * (tile - 1), place.columns[1]
+        inside = (left >= 0) & (last < right) & (left + r.dilation_x * (shape.span - 1) < r.w)
         columns, count = register(0), register(tile)
         kept = F32.at(room(F32, tile).address) if factors and where.high is not None else None
         with when(~inside):
-            count.value = steps(r.out_w, where.column, where.spacing, tile)
+            count.value = steps(right, where.column, where.spacing, tile)
             columns.value = _existing_columns(r, left, count.value, shape)
             if factors and kept is not None:
                 for t, factor in enumerate(factors(r, replace(where, columns=columns.value))):

@@ -32,13 +32,15 @@ class Maps(NamedTuple):
 @dataclass(frozen=True)
 class Place:
     """The position of a tile, as int64 values. `args`: the record's address; channels `channel` to `end`; `row` counts
-    rows of y in all planes of an image. `maps`: where x is read, if not where it lies."""
+    rows of y in all planes of an image. `columns`: those of y that are computed; `maps`: where x is read, if not where
+    it lies."""
 
     args: Value
     image: Value
     row: Value
     channel: Value
     end: Value
+    columns: Range
     maps: Maps | None = None
 
 
@@ -102,25 +104,26 @@ def nest_or_across(record: Record, row_of_outputs: Callable[[Place], None], acro
 def covers(
     record: Record, row_of_outputs: Callable[[Place], None], height: int = 1, copied: Type | None = None
 ) -> Callable:
-    """A traced function that covers y with what `row_of_outputs(place)` computes: a row of outputs by channels, or
-    `height` rows from the place's on. The last of these begin earlier, or at row 0 and go on behind y, where rows are
-    lacking.
+    """A traced function that covers y with what `row_of_outputs(place)` computes: the place's columns of a row of
+    outputs by channels, or of `height` rows from the place's on. The last of these begin earlier, or at row 0 and go on
+    behind y, where rows are lacking.
 
-    A thread takes bands of rows by blocks of channels, as the record says. copied: the type of the vectors in which
-    what a band reads is copied, where the record's `copied` says so.
+    A thread takes bands of rows by runs of columns by blocks of channels, as the record says. copied: the type of the
+    vectors in which what a band reads is copied, where the record's `copied` says so.
     """
 
     @traced
     def outputs(args: Any, thread: Any, threads: Any) -> None:
         r = slots(args, record)
         rows = r.out_d * r.out_h
-        blocks, bands = pieces(r.c, r.block), pieces(rows, r.band)
-        for unit in over(*share(r.n * bands * blocks, thread, threads)):
+        blocks, bands, runs = pieces(r.c, r.block), pieces(rows, r.band), pieces(r.out_w, r.run)
+        for unit in over(*share(r.n * bands * runs * blocks, thread, threads)):
             line, block = divide(unit, blocks), remainder(unit, blocks)
-            image, top = divide(line, bands), remainder(line, bands) * r.band
+            band, left = divide(line, runs), remainder(line, runs) * r.run
+            image, top = divide(band, bands), remainder(band, bands) * r.band
             channel = block * r.block
             end, bottom = smaller(channel + r.block, r.c), smaller(top + r.band, rows)
-            here = Place(args, image, top, channel, end)
+            here = Place(args, image, top, channel, end, (left, smaller(left + r.run, r.out_w)))
             maps = _maps(r, here, bottom, copied, r.scratch + thread * r.scratch_bytes) if copied else None
             for first in over(top, bottom, height):
                 row = first if height == 1 else larger(smaller(first, rows - height), 0)

@@ -112,6 +112,8 @@ class Layer:
             shape["band"] = max(shape["band"] // 2, 1)
             memory["scratch"] = np.full(threads * shape["scratch_bytes"], 0xFF, np.uint8)
             del shape["scratch"]
+        elif threads > 1:
+            shape["run"] = 1 + seed % g.out[2]
         record = row(name).args.filled(**shape, **memory, **slots)
         written = run(row(name), params, record, tier, threads)[1]
         assert (written[..., g.channels :] == 7).all()

@@ -83,6 +83,8 @@ class Layer:
         memory = {"x": x.reshape(-1)[part.start :], "y": y.reshape(-1)[part.start :]}
         args = {**depthwise_int8_args(tier, name, params, g, threads), **stored(self.out, zero_y, low, high), **memory}
         args |= {"ldx": x.shape[-1], "ldy": y.shape[-1]}
+        if name in (ANY, WINDOW) and threads > 1:
+            args["run"] = 1 + self.case.seed % g.out[2]
         if name in (PIXEL, WINDOW):
             args["fill"] = np.full(fill_bytes(tier, params, x.shape[-1]), self.zero_x, np.uint8)
         else:
@@ -267,7 +269,9 @@ def check_pool(tier: Any, case: Case, op: str, include_pad: bool = False) -> Non
     for threads in (1, 3):
         wide, y = pixels(x, case.gap, 255), np.full((*want.shape[:-1], g.channels + case.gap), 7, np.uint8)
         memory = {"x": wide, "ldx": wide.shape[-1], "y": y, "ldy": y.shape[-1]}
-        record = row("pool_int8").args.filled(**pool_int8_args(tier, op, g, ratio, include_pad), **memory, **slots)
+        args = {**pool_int8_args(tier, op, g, threads, ratio, include_pad), **memory, **slots}
+        args["run"] = 1 + case.seed % g.out[2] if threads > 1 else g.out[2]
+        record = row("pool_int8").args.filled(**args)
         written = run(row("pool_int8"), params, record, tier, threads, offset=3)[1]
         np.testing.assert_array_equal(written[..., : g.channels], want)
         assert (written[..., g.channels :] == 7).all()

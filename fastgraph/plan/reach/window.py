@@ -90,6 +90,7 @@ def depthwise_int8(c: Call) -> None:
     r, p = c.record(), c.params
     need(p["pieces"] == 1 or r.c == r.piece, f"c is {r.c} for vectors of {c.vector} bytes in {p['pieces']} pieces")
     outside = not 0 <= r.pad_x < p["size"] or (r.out_w - 1) * p["stride"] - r.pad_x >= r.w
+    need(r.run >= r.out_w, f"run is {r.run}, for whole rows of {r.out_w} columns")
     need(not outside, f"pad_x is {r.pad_x}, {r.out_w} outputs of {r.w} columns: too much lies outside")
 
 

@@ -111,7 +111,7 @@ def _pool_bytes(e: Emit, node: Node, where: Window, ldx: int, ldy: int) -> None:
         zeros = (zeros[0] + round(ties / quant(node.x).scale[0]),) * 2
         ratio = 1 + 2.0**-22
     low, high = bounds(node)
-    shape = pool_int8_args(e.tier, op, where, ratio, bool(node.attrs.get("count_include_pad", 0)))
+    shape = pool_int8_args(e.tier, op, where, e.threads, ratio, bool(node.attrs.get("count_include_pad", 0)))
     ends: dict[str, Slot] = {"x": node.x, "ldx": ldx, "y": node.out, "ldy": ldy, "low": low, "high": high}
     own = {**shape, **ends, "zero_x": zeros[0], "zero_point": zeros[1]}
     e.kernel("pool_int8", {"op": "sum" if op == "average" else op}, own)
