@@ -81,6 +81,7 @@ UNREACHED = {
     "lowering exact.exact(floor)": "plan/test_element_types.py",
     "lowering exact.exact(prelu)": "plan/test_element_types.py",
     "lowering recurrent.of_bytes(lstm)": "onnx/test_contrib_recurrent.py",
+    "lowering sample.region_means(region_means)": "extras/test_regions.py",
     "rule attention.product_of_turned_weights": "plan/test_attention.py",
     "rule branches.parallel_convolutions": "passes/test_branches.py",
     "rule lists.*": "plan/test_row_loops.py",
