@@ -1,10 +1,13 @@
-"""The onnx package's own node cases, through the frontend and the references, one test per operator."""
+"""The onnx package's own node cases: through the frontend and the references, one test per operator; and as callers run
+them, by `load` and `run` with the arrays of the case as they are.
+"""
 
 from __future__ import annotations
 
 import functools
 import warnings
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ import pytest
 from onnx import numpy_helper
 from onnxruntime import InferenceSession
 
+import fastgraph as fg
 from fastgraph.frontends.onnx import read
 from fastgraph.ir import Graph, TensorType
 from fastgraph.ops.evaluate import evaluate, infer_graph
@@ -22,6 +26,8 @@ BY_RUNTIME = {"test_resize_downsample_scales_linear_align_corners", "test_resize
 and not by scales that leave a part of a place."""
 
 
+RIGHT = 1884
+"""How many cases there are at least: all that onnx 1.23 has."""
 COARSE = {"bfloat16": 2**-6, "float16": 2**-8}
 """rtol where a file's type is rounded to at every node and references work in a wider one."""
 
@@ -41,10 +47,14 @@ def cases() -> dict[str, list[Any]]:
     return dict(found)
 
 
+def plain(value: Any) -> Any:
+    """A case's value as callers have it."""
+    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
+
+
 def array(value: Any) -> Any:
     """A case's value with widened element types: what graphs hold."""
-    if isinstance(value, onnx.TensorProto):
-        value = numpy_helper.to_array(value)
+    value = plain(value)
     if isinstance(value, list | tuple):
         return [array(v) for v in value]
     if not isinstance(value, np.ndarray):
@@ -67,18 +77,21 @@ def fed(value: Any, declared: TensorType) -> Any:
 
 
 def agree(got: Any, want: Any, rtol: float, atol: float, values: bool = True) -> None:
-    if isinstance(want, list):
-        assert len(got) == len(want)
+    """The same kind of value, type and shape; and numbers, unless these are drawn at random."""
+    if isinstance(want, list | tuple):
+        assert isinstance(got, list) and len(got) == len(want)
         for g, w in zip(got, want, strict=True):
-            agree(g, w, rtol, atol)
+            agree(g, w, rtol, atol, values)
     elif want is None:
         assert got is None
     else:
+        want = want.astype(object) if want.dtype.kind in "US" else want
         assert (got.dtype, got.shape) == (want.dtype, want.shape)
         if want.dtype == object:
             assert got.tolist() == want.tolist()
         elif values:
-            np.testing.assert_allclose(got, want, rtol, atol)
+            wide = np.complex128 if want.dtype.kind == "c" else np.float64
+            np.testing.assert_allclose(got.astype(wide), want.astype(wide), rtol, atol)
 
 
 def types_agree(graph: Graph, results: list[Any]) -> None:
@@ -99,15 +112,20 @@ def tolerance(case: Any) -> float:
     return max([case.rtol, *(COARSE[name] for name in used if name is not None)])
 
 
-def check(case: Any) -> None:
+def wanted(case: Any, inputs: Any, outputs: Any) -> Any:
+    """The results of a case; onnxruntime's where it is right."""
+    if case.name not in BY_RUNTIME:
+        return map(plain, outputs)
+    feeds = dict(zip((v.name for v in case.model.graph.input), inputs, strict=True))
+    return InferenceSession(case.model.SerializeToString()).run(None, feeds)
+
+
+def by_references(case: Any) -> None:
     graph = read(case.model.SerializeToString(), case.name)
     for inputs, outputs in case.data_sets:
-        if case.name in BY_RUNTIME:
-            outputs = InferenceSession(case.model.SerializeToString()).run(
-                None, {v.name: x for v, x in zip(case.model.graph.input, inputs, strict=True)})  # fmt: skip
         feeds = {v.name: fed(array(x), v.type) for v, x in zip(graph.inputs, inputs, strict=True)}
         results = evaluate(graph, feeds)
-        for got, want in zip(results, outputs, strict=True):
+        for got, want in zip(results, wanted(case, inputs, outputs), strict=True):
             # Bernoulli's values are drawn at random: only types and shapes can agree. Fourier transforms are f32 sums.
             atol = max(case.atol, 1e-5) if "dft" in case.name else case.atol
             agree(got, array(want), tolerance(case), atol, values="bernoulli" not in case.name)
@@ -118,12 +136,38 @@ def check(case: Any) -> None:
         types_agree(graph, results)
 
 
-@pytest.mark.parametrize("name", sorted(cases()))
-def test_node_cases(name: str) -> None:
+def as_callers_do(case: Any, isa: str | None) -> None:
+    model = fg.load(case.model.SerializeToString(), threads=1, isa=isa)
+    names = [v.name for v in case.model.graph.input]
+    for inputs, outputs in case.data_sets:
+        results = model.run(dict(zip(names, map(plain, inputs), strict=True))).values()
+        for got, want in zip(results, wanted(case, inputs, outputs), strict=True):
+            assert not isinstance(want, np.ndarray) or type(got) is np.ndarray
+            agree(got, want, max(tolerance(case), 1e-3), max(case.atol, 1e-5), values="bernoulli" not in case.name)
+
+
+def check(group: list[Any], run: Callable[..., None], *how: Any) -> None:
+    """Every failing case is told, with its cause."""
     failed = []
-    for case in cases()[name]:
+    for case in group:
         try:
-            check(case)
-        except Exception as error:  # every failing case is told, with its cause
+            run(case, *how)
+        except Exception as error:
             failed.append(f"{case.name}: {type(error).__name__}: {error}")
     assert not failed, "\n".join(failed)
+
+
+@pytest.mark.parametrize("name", sorted(cases()))
+def test_node_cases(name: str) -> None:
+    check(cases()[name], by_references)
+
+
+@pytest.mark.parametrize("isa", [None, "numpy"])
+@pytest.mark.slow
+def test_all_cases_run(isa: str | None) -> None:
+    """In their own types; bfloat16 and float16 within the rounding that references do at every node."""
+    pytest.importorskip("ml_dtypes")
+    pytest.importorskip("PIL", reason="ImageDecoder needs Pillow")
+    every = [case for group in cases().values() for case in group]
+    assert len(every) >= RIGHT
+    check(every, as_callers_do, isa)
