@@ -71,16 +71,20 @@ class _Taps:
 def _block(args: Value, grid: Value, to: Value, src: Value, first: Value, count: Value) -> None:
     """Samples `count` points from `first` on; `to`: the address of their results in the first channel."""
     r = fields(args, SAMPLE)
-    samples = count * r.pool * r.pool
     plane, each = (r.axes == 2) & (r.mode == LINEAR), I64(1) << r.mode * r.axes
     steps = choose(plane, 1, each), choose(plane, POINTS, 1)
     taps = _Taps(each, *steps, room(I64, TAPS), room(F64, TAPS), room(F32, TAPS), room(F32, TAPS))
     with either(plane) as (bilinear, others):
         with bilinear:
-            _points(r, first, samples, partial(_grid_numbers, r, args, taps, grid))
-            _bilinear(r, args, taps, samples)
+            numbers = partial(_grid_numbers, r, args, taps, grid)
+            with either(r.pool == 1) as (single, several):
+                with single:
+                    _points(r, first, count, numbers)
+                with several:
+                    _samples(r, first, count, numbers)
+            _bilinear(r, args, taps, count * r.pool * r.pool)
         with others:
-            _points(r, first, samples, partial(_point, r, args, taps, grid))
+            _points(r, first, count, partial(_point, r, args, taps, grid))
     many = (r.channels > 1) | (r.pool > 1)
     with either((r.src_channel == 4) & (r.dst_channel == 4) & many) as (last, others):
         with last:
@@ -90,18 +94,25 @@ def _block(args: Value, grid: Value, to: Value, src: Value, first: Value, count:
 
 
 def _points(r: Any, first: Value, count: Value, point: Callable[[Place, Value], None]) -> None:
-    """point((row, column), p) for each sample p < `count` from those of the point `first` on, point by point."""
-    row, column = (register(n * r.pool) for n in div_rem(first, r.columns))
-    down, across = register(I64(0)), register(I64(0))
+    """point((row, column), p) for each point p < `count` from `first` on."""
+    row, column = map(register, div_rem(first, r.columns))
     for p in over(count):
-        point((row.value + down.value, column.value + across.value), p)
-        across.value = across.value + 1
-        with when(across.value == r.pool):
-            down.value, across.value = down.value + 1, I64(0)
-        with when(down.value == r.pool):
-            column.value, down.value = column.value + r.pool, I64(0)
-        with when(column.value == r.columns * r.pool):
-            row.value, column.value = row.value + r.pool, I64(0)
+        point((row.value, column.value), p)
+        column.value = column.value + 1
+        with when(column.value == r.columns):
+            row.value, column.value = row.value + 1, I64(0)
+
+
+def _samples(r: Any, first: Value, count: Value, point: Callable[[Place, Value], None]) -> None:
+    """As `_points`, for each of a point's samples, point by point."""
+
+    def each(place: Place, p: Value) -> None:
+        row, column = (n * r.pool for n in place)
+        for down in over(r.pool):
+            for across in over(r.pool):
+                point((row + down, column + across), (p * r.pool + down) * r.pool + across)
+
+    _points(r, first, count, each)
 
 
 def _grid_numbers(r: Any, args: Value, taps: _Taps, grid: Value, place: Place, p: Value) -> None:
@@ -305,24 +316,27 @@ def _sums(r: Any, taps: _Taps, to: Value, src: Value, count: Value) -> None:
 
 
 def _sums_of_channels(r: Any, taps: _Taps, to: Value, src: Value, count: Value) -> None:
-    """As `_sums`, where the channels of a pixel lie together; means, where a point has several samples."""
-    samples = r.pool * r.pool
-    share_of_each = 1.0 / samples.to(F32)
+    """As `_sums`, where the channels of a pixel lie together; means, where a point has several samples of four taps."""
 
-    def points(number: int | None) -> None:
+    def points(number: int | None, samples: Value | None = None) -> None:
         for p in over(count):
-            out = to + p * r.dst_point
+            first, out = p if samples is None else p * samples, to + p * r.dst_point
             for f32, c, mask in along(F32.vector(tier().lanes), 0, r.channels):
-                total = register(f32(taps.start[p * samples]))
-                for sample in over(samples):
-                    base = (p * samples + sample) * taps.point
+                total = register(f32(taps.start[first]))
+                for sample in [p] if samples is None else over(first, first + samples):
+                    base = sample * taps.point
                     for t in over(taps.count) if number is None else map(I64, range(number)):
                         tap = base + t * taps.each
                         x = f32[F32.at(src + taps.offsets[tap]) + c, mask]
                         total.value = total.value + x * f32(taps.final[tap])
-                f32[F32.at(out) + c, mask] = total.value * f32(share_of_each)
+                mean = total.value if samples is None else total.value * f32(1.0 / samples.to(F32))
+                f32[F32.at(out) + c, mask] = mean
 
-    _by_count(taps, points)
+    with either(r.pool == 1) as (single, several):
+        with single:
+            _by_count(taps, points)
+        with several:
+            points(4, r.pool * r.pool)
 
 
 def _by_count(taps: _Taps, body: Callable[[int | None], None]) -> None:
